@@ -142,7 +142,6 @@ COMMANDS = (
         "check", "whether this machine does what it should: an acceptance test", "vecadd.check.command", judges=True
     ),
     Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
-    Command("report", "a page of what a machine does, from its result files", "vecadd.report.command"),
     Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command", judges=True),
     Command("tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune"),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),

@@ -44,20 +44,22 @@ def test_the_command_prints_a_table_and_writes_the_file(tmp_path: Path, capsys: 
 
 def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell", "0.01"]
-    for name in ("csv", "markdown"):
+    for name in ("csv", "markdown", "html"):
         arguments += [f"--{name}", str(tmp_path / name)]
     assert main(["bench", *arguments, "--plot", str(tmp_path / "pictures")]) in (0, 1)  # 1: beyond a limit in noise
     assert (tmp_path / "csv").read_text().startswith("sweep,rung,dtype,n,seconds,")
     assert (tmp_path / "markdown").read_text().startswith("# vecadd bench\n\n- machine: ")
+    assert (tmp_path / "html").read_text().count('<svg class="picture"') == 1
     assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == ["host.png", "host.svg"]
     printed = capsys.readouterr().out
     assert printed.startswith("machine: ")
     assert [line for line in printed.splitlines() if line.startswith("written to ")] == [
-        f"written to {tmp_path / name}" for name in ("csv", "markdown", "pictures/host.png", "pictures/host.svg")
+        f"written to {tmp_path / name}"
+        for name in ("csv", "markdown", "html", "pictures/host.png", "pictures/host.svg")
     ]
 
 
-@pytest.mark.parametrize("option", ["json", "csv", "markdown"])
+@pytest.mark.parametrize("option", ["json", "csv", "markdown", "html"])
 def test_a_folder_of_pictures_and_a_file_of_one_name_are_refused_before_anything_is_measured(
     option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,10 +85,10 @@ def test_all_missing_packages_are_named_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["bench", "host", "--dtypes", "float32,bfloat16", "--plot", str(tmp_path)]) == 2
+    assert main(["bench", "host", "--dtypes", "float32,bfloat16", "--html", str(tmp_path / "x.html")]) == 2
     assert capsys.readouterr() == (
         "",
-        "vecadd bench: this needs matplotlib and ml_dtypes: pip install 'vecadd[plot,bench]'\n",
+        "vecadd bench: this needs matplotlib and jinja2 and ml_dtypes: pip install 'vecadd[plot,fleet,bench]'\n",
     )
 
 
@@ -94,7 +96,13 @@ BRIEF = ("host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell"
 
 
 @pytest.mark.parametrize(
-    ("option", "begins"), [("--json", '{\n "schema": 1,'), ("--csv", "sweep,rung,"), ("--markdown", "# vecadd bench\n")]
+    ("option", "begins"),
+    [
+        ("--json", '{\n "schema": 1,'),
+        ("--csv", "sweep,rung,"),
+        ("--markdown", "# vecadd bench\n"),
+        ("--html", "<!doctype html>\n"),
+    ],
 )
 def test_a_dash_is_stdout_and_the_tables_are_on_stderr(
     option: str, begins: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -399,7 +399,13 @@ def test_runs_may_come_by_pipes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"meta": [], "rows": []}', '{"meta": {}, "rows": [3]}', '{"meta": {}, "rows": 5}', "[" * 100_000]
+    "text",
+    [
+        '{"schema": 1, "meta": [], "rows": []}',
+        '{"schema": 1, "meta": {}, "rows": [3]}',
+        '{"schema": 1, "meta": {}, "rows": 5}',
+        "[" * 100_000,
+    ],
 )
 def test_what_is_no_result_file_is_one_line(tmp_path: Path, text: str, capsys: Any) -> None:
     file = tmp_path / "x.json"

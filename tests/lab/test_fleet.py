@@ -421,9 +421,10 @@ def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys
 
 
 def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command.pages, "strips", lambda rows, unit, level: (rows, unit, level))
+    monkeypatch.setattr(command.pages, "strips", lambda rows, caption, unit, level: (rows, unit, level))
     found = outliers.of(read(machines([*[200.0] * 9, 150.0])), LEAST)
-    ((row,), unit, level) = command._type(found, "8 x H200")["picture"]
+    heading, ((row,), unit, level), _ = command._type(found, "8 x H200")
+    assert heading == ("heading", "8 x H200")
     assert (row, unit, level) == (
         ("memory/add", pytest.approx(77.25), 100.0, 100.0, [75.0], ""), "percent of the median", 100.0
     )  # fmt: skip

@@ -239,7 +239,12 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "[" * 100_000, '{"meta": {}, "rows": [{}]}', '{"meta": {}, "rows": [{"spread": 1}]}']
+    "text",
+    [
+        *("", "[]", "{}", "[" * 100_000, '{"schema": 1}'),
+        '{"schema": 1, "meta": {}, "rows": [{}]}',
+        '{"schema": 1, "meta": {}, "rows": [{"spread": 1}]}',
+    ],
 )
 def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
@@ -252,11 +257,17 @@ OTHER_KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "no number for a rung": ({"rung": float("nan")}, "rows[1].rung is NaN, not a text"),
     "a text for the parameters": ({"params": "x"}, 'rows[1].params is "x", not an object'),
     "a list for the kernel's parameters": ({"params": {"parameters": []}}, "rows[1].params.parameters is []"),
-    "a text for a ratio's end": ({"params": {"ratio_interval": [1, "x"]}}, 'ratio_interval[1] is "x", not a whole'),
+    "a ratio of zero": ({"params": {"ratio": 0}}, "ratio is 0, not above zero"),
+    "a short step": ({"params": {"timeline": [["kernel", 0, 0, 0.0]]}}, "timeline[0] has 4 entries, not 5"),
+    "a step of another kind": ({"params": {"timeline": [[0, 0, 0, 0.0, 0.1]]}}, "timeline[0][0] is 0, not a text"),
+    "many digits of a parameter": ({"params": {"parameters": {"adds": -1, "chain": 10**29}}}, "chain is 1000"),
     "true for a size": ({"n": True}, "rows[1].n is true, not a whole number"),
     "a part for a size": ({"n": 1.5}, "rows[1].n is 1.5, not a whole number"),
     "a number for what was checked": ({"checked": 1}, "rows[1].checked is 1, not true or false"),
     "a text for a rate": ({"gbps": "x"}, 'rows[1].gbps is "x", not a whole number or another number or null'),
+    "no number for a rate": ({"gbps": float("nan")}, "gbps is NaN, which is no number in range"),
+    "negative seconds": ({"seconds": -1.0}, "seconds is -1.0, not above zero"),
+    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is no number in"),
     "one end of a spread": ({"spread": [1.0]}, "not enough values"),
     "texts for the ends of a spread": ({"spread": ["a", "b"]}, 'spread[0] is "a"'),
 }
@@ -279,6 +290,7 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
     ("meta", "says"),
     [
         ({"limits": {"device": {"gbps": "x"}}}, 'meta.limits.device.gbps is "x", not a whole number or another number'),
+        ({"limits": {"loaded": {"seconds": [1, 2], "gbps": [1]}}}, "meta.limits.loaded has lists of 1 and 2 entries"),
         ({"limits": {"of our own": 3}}, "meta.limits.of our own is 3, not an object"),
         ({"limits": {"loaded": {"bytes": [1, None]}}}, "meta.limits.loaded.bytes[1] is null, not a whole number"),
         ({"gpu": [{"name": "x"}, {"l2": "x"}]}, 'meta.gpu[1].l2 is "x", not a whole number'),

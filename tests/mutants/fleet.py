@@ -63,10 +63,10 @@ FLEET = (
     ),
     Mutant(
         "identifiers of one picture",
-        "vecadd/report/pictures.py",
+        "vecadd/pages/pictures.py",
         r'rf"\g<1>{name}-", drawn)',
         r'r"\g<1>", drawn)',
-        "tests/lab/test_report.py",
+        "tests/lab/test_bench_page.py",
         "have_one_id",
     ),
 )

@@ -391,7 +391,7 @@ def test_an_error_is_1_or_2_where_1_is_a_verdict(
         "run": ["p.py"],
         "notebooks": ["d"],
     }
-    files = {"fleet": ["x"], "compare": ["x", "y"], "report": ["x", "-o", "p"]}
+    files = {"fleet": ["x"], "compare": ["x", "y"]}
     monkeypatch.setattr(command.code(), "run", broken)
     status = cli.main([command.name, *needed.get(command.name, []), *files.get(command.name, [])])
     assert status == (2 if command.name in ("judge", "check", "fleet", "compare") else 1)

@@ -1,4 +1,4 @@
-"""The pages of fleet, report, compare and check in Chromium: nothing is loaded, no width breaks them, and all can read.
+"""The pages of bench, check, fleet and compare in Chromium: nothing is loaded, no width breaks them, and all can read.
 
 Needs Playwright for Python and axe-core (``pip install playwright axe-playwright-python``), and the distribution's
 Chromium.
@@ -19,7 +19,7 @@ import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli
-from vecadd.bench import results
+from vecadd.bench import formats, results
 from vecadd.check import outputs
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
@@ -29,7 +29,7 @@ axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="axe-core is not installed: pip install axe-playwright-python"
 )
 
-PAGES = ("fleet", "report", "compare", "check")
+PAGES = ("fleet", "bench", "compare", "check")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PATIENCE = 120e3  # milliseconds: a busy machine is slow
 
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results.write(made / "old.json", bench_rows.META, rows)
     results.write(made / "new.json", bench_rows.META, [bench_rows.slowed(row, 1.3) for row in rows[::2]])
     assert cli.main(["fleet", str(machines), "--html", str(made / "fleet.html")]) == 1
-    assert cli.main(["report", str(made / "old.json"), "-o", str(made / "report.html")]) == 0
+    (made / "bench.html").write_text(formats.as_page(bench_rows.META, rows))
     both = [str(made / name) for name in ("old.json", "new.json")]
     assert cli.main(["compare", *both, "--html", str(made / "compare.html")]) == 1
     (made / "check.html").write_text(outputs.page(checks.graded()))
@@ -144,7 +144,7 @@ def brightness(page: Any) -> float:
 def test_the_pictures_take_the_pages_colours(browser: Any, folder: Path) -> None:
     inks = []
     for scheme in ("light", "dark"):
-        page = opened(browser, folder / "report.html", color_scheme=scheme)
+        page = opened(browser, folder / "bench.html", color_scheme=scheme)
         inks.append(page.evaluate("getComputedStyle(document.querySelector('svg.picture text')).fill"))
     assert inks == ["rgb(26, 26, 26)", "rgb(232, 232, 232)"]
 

@@ -49,12 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", type=target, metavar="FILE", help="write a line a row there, or to -")
     parser.add_argument("--markdown", type=target, metavar="FILE", help="write the tables there, or to -")
+    parser.add_argument("--html", type=target, metavar="PAGE", help="write tables and pictures there as one page")
     parser.add_argument("--plot", type=folder, metavar="DIR", help="draw a picture of each sweep there")
     parser.epilog = epilog(
         {
             "vecadd bench": "everything that can run here, on few sizes",
             "vecadd bench host --sizes 2^10,2^20 --dtypes float32,int8": "one sweep, with these sizes and dtypes",
             "vecadd bench ladder --rungs naive,float4 --json run.json": "two kernels, and a file for check --expect",
+            "vecadd bench size --html size.html": "tables and pictures on one page",
             "vecadd bench host --csv - | column -s, -t": "rows for another program",
         },
         {
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises UnaskableError where a package is missing, or where two files are to go to stdout.
     """
     _refuse_what_is_missing(arguments)
-    targets = {"json": arguments.json, "csv": arguments.csv, "markdown": arguments.markdown}
+    targets = {name: getattr(arguments, name) for name in ("json", "csv", "markdown", "html")}
     refuse_shared(targets)
     files = {Path(each).resolve() for each in targets.values() if each is not None}
     if arguments.plot is not None and arguments.plot.resolve() in files:
@@ -103,7 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
     """Names all packages at once that the options need and that are not installed."""
-    extras = {"matplotlib": "plot"} if arguments.plot is not None else {}
+    extras = {"matplotlib": "plot"} if arguments.plot is not None or arguments.html is not None else {}
+    if arguments.html is not None:
+        extras["jinja2"] = "fleet"
     if any(map(axes.of_ml_dtypes, arguments.dtypes or ())):
         extras["ml_dtypes"] = "bench"
     need_for("this", extras)
@@ -128,6 +132,7 @@ def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequenc
     texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
         (arguments.csv, lambda: formats.as_csv(rows)),
         (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
+        (arguments.html, lambda: formats.as_page(meta, rows)),
     )
     for path, text in texts:
         if path is not None:
@@ -137,7 +142,8 @@ def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequenc
         from vecadd.bench import plots
 
         pictures = plots.save(meta, rows, arguments.plot, recorded=False)
-    return [path for path in (arguments.json, arguments.csv, arguments.markdown) if path is not None] + pictures
+    files = (arguments.json, arguments.csv, arguments.markdown, arguments.html)
+    return [path for path in files if path is not None] + pictures
 
 
 def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:

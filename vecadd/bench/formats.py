@@ -1,4 +1,4 @@
-"""A run's rows as CSV and its tables as Markdown: for spreadsheets, and for pages."""
+"""A run's rows as CSV, its tables as Markdown, and tables and pictures as a page of HTML."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vecadd import pages
 from vecadd.bench import opening
 from vecadd.bench.results import Row, dated
 from vecadd.bench.tables import tables
@@ -42,6 +43,31 @@ def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
     blocks += ["\n".join(f"- {line}" for line in wrong)] if wrong else []
     blocks.append("\n".join(f"- {line}" for line in method(meta)))
     return "\n\n".join(["# vecadd bench", *blocks]) + "\n"
+
+
+def as_page(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
+    """One page of HTML that needs nothing else: the machine and its limits, and of each sweep its pictures and tables.
+    Needs Jinja2 and matplotlib."""
+    from vecadd.bench import plots
+    from vecadd.pages.pictures import picture
+
+    rows = list(rows)
+    if not rows:
+        verdict = pages.verdict("Nothing was measured.", bad=True)
+    elif meta["failures"] or not all(row.ok for row in rows):
+        verdict = pages.verdict("Something failed or is above its limit.", bad=True)
+    else:
+        verdict = pages.verdict("Every sum is right, and no figure is above its limit.", bad=False)
+    sections = [
+        pages.Section("", "", [verdict, *(("text", line) for line in opening.findings(meta, rows))]),
+        pages.Section("machine", "The machine", [("text", line) for line in opening.lines(meta, rows)]),
+    ]
+    for sweep in dict.fromkeys(row.sweep for row in rows):
+        of_sweep = [row for row in rows if row.sweep == sweep]
+        drawn = plots.figures(meta, of_sweep, recorded=False)
+        parts = [*(picture(figure, name) for name, figure in drawn.items()), *map(pages.table, tables(of_sweep))]
+        sections.append(pages.Section(sweep, sweep, parts))
+    return pages.render(f"vecadd bench of {meta['machine']}", f"{origin(meta)}.", sections, method(meta))
 
 
 def origin(meta: Mapping[str, Any]) -> str:

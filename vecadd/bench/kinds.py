@@ -41,7 +41,7 @@ ROW: Mapping[str, Kind] = {
     "params": {
         "parameters": {OTHERS: int},
         "stages": {OTHERS: NUMBER},
-        **dict.fromkeys(("clock", "experiment", "form", "kernel", "load", "memory", "reference", "stage"), str),
+        **dict.fromkeys(("clock", "experiment", "form", "kernel", "load", "memory", "stage"), str),
         **dict.fromkeys(("block", "bytes_in_flight", "registers"), int),
         **dict.fromkeys(("model_seconds", "seconds_per_add", "waves"), NUMBER),
         **dict.fromkeys(("break_even", "launch_share", "link_fraction", "occupancy"), (*NUMBER, NO)),
@@ -49,7 +49,6 @@ ROW: Mapping[str, Kind] = {
         "shape": [int],
         **dict.fromkeys(("capture", "destroy", "instantiate"), NUMBER),
         "ratio": Positive(NUMBER),
-        "ratio_interval": [Positive(NUMBER)] * 2,
         "timeline": [[str, int, int, NUMBER, NUMBER]],  # as vecadd.bench.steps.Step has them
     },
 }

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.soak_memory is not None and not arguments.soak:
         raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
-        pages.require("jinja2")
+        pages.require()
     files = [_expected(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()

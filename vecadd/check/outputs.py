@@ -101,21 +101,55 @@ def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
     return f"{name}{{{pairs}}} {float(value)!r}"
 
 
+_VERDICTS = {
+    "failed": ("verdict bad", "This machine fails: what is critical below has to be mended before it is used."),
+    "passed": ("verdict good", "This machine does what is expected of it."),
+    "unknown": ("verdict", "What was to be measured of this machine could not be, or not all of it."),
+}
+_COLUMNS = (
+    ("What", "left"),
+    ("Where", "left"),
+    ("Measured", "right"),
+    ("Expected", "left"),
+    ("What it means", "prose"),
+)
+
+
 def page(content: Content) -> str:
     """One page of HTML that needs nothing else; it is made by Jinja2."""
     worst_first = [*reversed(SEVERITIES[1:4]), "unknown", "pass"]
     by_severity = {name: [each for each in content["findings"] if each["severity"] == name] for name in worst_first}
-    groups = [(name, listed) for name, listed in by_severity.items() if listed]
-    context = {
-        "title": f"{content['host']}: {content['status']}",
-        "subtitle": f"{content['machine_type']}. Checked {content['time']}.",
-        "parts": [*((name, name.capitalize()) for name, _ in groups), ("method", "Method")],
-        "status": content["status"],
-        "groups": groups,
-        "method": list(filter(None, [content["machine"].get("method")])),
-        "version": content["vecadd"]["version"],
-    }
-    return pages.render("check.html", context, {"figure": figure, "bounds": bounds, "interval": interval}) + "\n"
+    groups = {name: listed for name, listed in by_severity.items() if listed}
+    kind, says = _VERDICTS[content["status"]]
+    counts = ", ".join(f"{len(listed)} {severity}" for severity, listed in groups.items())
+    sections = [pages.Section("", "", [(kind, f"{says} {counts}.")])]
+    for severity, listed in groups.items():
+        shown = pages.table_of_cells(f"{len(listed)} {severity}", _COLUMNS, [_line(each) for each in listed])
+        sections.append(pages.Section(severity, severity.capitalize(), [shown]))
+    return pages.render(
+        f"{content['host']}: {content['status']}",
+        f"{content['machine_type']}. Checked {content['time']}.",
+        sections,
+        list(filter(None, [content["machine"].get("method")])),
+        content["vecadd"]["version"],
+    )
+
+
+def _line(finding: Mapping[str, Any]) -> tuple[str, list[str | pages.Cell]]:
+    series = [(point["at"], point["GB/s"]) for point in finding.get("series") or ()]
+    return finding["id"].replace(" ", "-"), [
+        finding["measurement"],
+        finding["where"],
+        pages.Cell(figure(finding), small=interval(finding)),
+        pages.Cell(bounds(finding), small=finding["source"] or ""),
+        pages.Cell(
+            finding["meaning"] or "",
+            next=finding["next"] or "",
+            question="Is this number normal?",
+            facts=finding.get("normal") or {},
+            curve=pages.curve(series, "GB/s") if len(series) > 1 else None,
+        ),
+    ]
 
 
 def figure(finding: Mapping[str, Any]) -> str:

@@ -31,8 +31,8 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure of a machine and what its check says of it. ``id`` is the same on every machine; ``where`` is the
-    part, "gpu 3" say; ``value`` is None where there is no figure."""
+    """One figure of a machine. ``id`` is the same on every machine; ``where`` is the part, for example "gpu 3";
+    ``value`` is None where there is no figure."""
 
     id: str
     measurement: str
@@ -42,9 +42,6 @@ class Finding:
     unit: str
     interval: Interval | None
     expected: Interval | None
-    source: str
-    meaning: str
-    next: str
 
     @property
     def name(self) -> str:
@@ -137,7 +134,6 @@ def _finding(given: Mapping[str, Any]) -> Finding:
         str(given.get("unit") or ""),
         _interval(given.get("interval")),
         _interval(given.get("expected")),
-        *(str(given.get(key) or "") for key in ("source", "meaning", "next")),
     )
 
 

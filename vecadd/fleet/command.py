@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     targets = {name: getattr(arguments, name) for name in ("json", "exclude", "html")}
     refuse_shared(targets)
     if arguments.html is not None:
-        pages.require("jinja2")
+        pages.require()
     read, left_out = _read(arguments.results)
     refuse_inputs(targets, [check.path for check in read])
     newest, before = changes.last_runs(read)
@@ -159,32 +159,50 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
 def _page(fleet: Fleet) -> str:
     newest_time, oldest_time = (each(check.time.astimezone(UTC) for check in fleet.newest) for each in (max, min))
     unlike = tables.of_outliers(fleet.found)
-    context = {
-        "title": f"Fleet of {len(fleet.newest)} machines",
-        "subtitle": f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} UTC",
-        "parts": [
-            ("unlike", "Unlike their peers"),
-            ("peers", "What peers reach"),
-            ("changes", "Since the last run"),
-            ("method", "Method"),
-        ],
-        "verdict": tables.summary(fleet.newest, fleet.found, fleet.failed),
-        "bad": bool(fleet.excluded),
-        "exclude": compressed(fleet.excluded),
-        "causes": pages.table(unlike) if unlike.lines else None,
-        "changes": [pages.table(table) for table in tables.of_changes(fleet.changed)],
-        "types": [
-            _type(fleet.found, machine_type)
-            for machine_type in dict.fromkeys(b.machine_type for b in fleet.found.baselines)
-        ],
-        "notes": _notes(fleet),
-        "method": [tables.METHOD],
-        "version": package_version(),
-    }
-    return pages.render("fleet.html", context)
+    said = tables.summary(fleet.newest, fleet.found, fleet.failed)
+    first = [pages.verdict(f"{said}.", bad=bool(fleet.excluded))]
+    if fleet.excluded:
+        first += [
+            ("text", "To leave out, as Slurm takes it (sbatch --exclude=…):"),
+            ("code", compressed(fleet.excluded)),
+        ]
+    first += [("text", f"{note}.") for note in _notes(fleet)]
+    causes: list[pages.Part] = [("missing", "No machine is unlike its peers.")]
+    if unlike.lines:
+        causes = [
+            (
+                "text",
+                "Each line is a measurement in which a part, a whole machine or a group of machines is worse than its "
+                "peers: the worst figure, what is usual for the same part, and how far that is.",
+            ),
+            pages.table(unlike),
+        ]
+    types = dict.fromkeys(baseline.machine_type for baseline in fleet.found.baselines)
+    peers = [part for machine_type in types for part in _type(fleet.found, machine_type)]
+    changes = [pages.table(table) for table in tables.of_changes(fleet.changed)]
+    sections = [
+        pages.Section("", "", first),
+        pages.Section("unlike", "Unlike their peers", causes),
+        pages.Section(
+            "peers",
+            "What peers reach",
+            peers or [("missing", "There are too few machines of a type to compare them.")],
+        ),
+        pages.Section(
+            "changes",
+            "Since the last run",
+            changes or [("missing", "Nothing has changed, or no machine has two runs in these files.")],
+        ),
+    ]
+    return pages.render(
+        f"Fleet of {len(fleet.newest)} machines",
+        f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} UTC",
+        sections,
+        [tables.METHOD],
+    )
 
 
-def _type(found: Found, machine_type: str) -> dict[str, Any]:
+def _type(found: Found, machine_type: str) -> list[pages.Part]:
     """One type's baselines: a strip of each measurement in percent of its median, with what is unlike as marks."""
     baselines = [baseline for baseline in found.baselines if baseline.machine_type == machine_type]
     rows = []
@@ -192,11 +210,15 @@ def _type(found: Found, machine_type: str) -> dict[str, Any]:
         low, middle, high = each.quantiles
         marks = [100 * deviation.value / middle for deviation in each.deviations if deviation.value is not None]
         rows.append((each.measurement, 100 * low / middle, 100.0, 100 * high / middle, marks, ""))
-    return {
-        "name": machine_type,
-        "rows": pages.table(*tables.of_baselines(Found(baselines))),
-        "picture": pages.strips(rows, "percent of the median", 100.0),
-    }
+    caption = (
+        "From the 1 % to the 99 % quantile of each measurement around its median, and each figure that is unlike its "
+        "peers; of a time more is worse"
+    )
+    return [
+        ("heading", machine_type),
+        pages.strips(rows, caption, "percent of the median", 100.0),
+        pages.table(*tables.of_baselines(Found(baselines))),
+    ]
 
 
 def _pattern(text: str) -> Group:

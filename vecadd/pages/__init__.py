@@ -1,31 +1,59 @@
 """HTML pages that need nothing but a browser: one file each, no script, and nothing that is loaded from elsewhere.
 
-`base.html` has the frame of all, `page.css` its looks in light, dark, narrow and print, `parts.html` the tables and the
-pictures that the pages share. Needs Jinja2: ``pip install 'vecadd[fleet]'``.
+`page.html` is the template of all of them: sections of text, tables, strips of intervals and pictures. `page.css` has
+their looks in light, dark, narrow and print; `pictures.py` makes a figure of matplotlib a part of a page. Needs Jinja2:
+``pip install 'vecadd[fleet]'``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import Any
 
 from vecadd._extras import need_for
+from vecadd._version import package_version
 from vecadd.bench.tables.table import Style, Table
 
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
 _SAME = 1e-9  # of a figure: those that differ by less are drawn as one
 
-_EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
+# What a section shows: a kind of `page.html`, and what it takes. "text", "heading", "code", "missing", "note" and
+# "verdict good" or "bad" take a text; "list" texts; "table" what `table` gives; "strips" what `strips` gives; "picture"
+# a name and an svg element; "folded" a summary and a part.
+Part = tuple[str, Any]
 
 
-def require(*packages: str) -> None:
-    """Raises UnaskableError, which names the extras to install, where one of these packages is missing."""
-    need_for("a page", {package: _EXTRAS[package] for package in packages})
+@dataclass(frozen=True)
+class Section:
+    """A part of a page, with a heading that the page's menu leads to; without a title it has none."""
+
+    anchor: str
+    title: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table's cell that has more than its text: a small line below, what to do next, facts that are folded below a
+    question, and a curve (`curve`)."""
+
+    text: str
+    small: str = ""
+    next: str = ""
+    question: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    curve: Mapping[str, str] | None = None
+
+
+def require() -> None:
+    """Raises UnaskableError, which names the extra to install, where Jinja2 is missing."""
+    need_for("a page", {"jinja2": "fleet"})
 
 
 def render(
-    template: str, context: Mapping[str, Any], filters: Mapping[str, Callable[[Mapping[str, Any]], str]] | None = None
+    title: str, subtitle: str, sections: Sequence[Section], method: Sequence[str], version: str | None = None
 ) -> str:
-    """The page of that template, with filters of its own. What stands in the context is escaped."""
+    """The page. All texts are escaped, but for the pictures. ``version`` is that of the vecadd that measured."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -35,20 +63,27 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= filters or {}
-    return environment.get_template(template).render(context)
+    page = environment.get_template("page.html").render(
+        title=title, subtitle=subtitle, sections=sections, method=method, version=version or package_version()
+    )
+    return page.strip() + "\n"
 
 
-def table(shown: Table) -> dict[str, Any]:
-    """A table as `parts.html` shows it: a body for each group of lines that a line names."""
+def verdict(words: str, *, bad: bool) -> Part:
+    """What the page comes to, in a sentence or two."""
+    return f"verdict {'bad' if bad else 'good'}", words
+
+
+def table(shown: Table) -> Part:
+    """A table with a body for each group of lines that a line names."""
     bodies: list[dict[str, Any]] = []
     for line in filter(None, shown.lines):
         if line.style is Style.HEAD or not bodies:
             bodies.append({"head": line.cells[0] if line.style is Style.HEAD else "", "lines": []})
         if line.style is not Style.HEAD:
             first, *others = (", ".join(part.strip() for part in cell.split("\n")) for cell in line.cells)
-            bodies[-1]["lines"].append([first or "-", *others])
-    return {
+            bodies[-1]["lines"].append(("", [first or "-", *others]))
+    return "table", {
         "caption": shown.title,
         "columns": [(column.name, "right" if column.right else "left") for column in shown.columns],
         "bodies": bodies,
@@ -56,25 +91,47 @@ def table(shown: Table) -> dict[str, Any]:
     }
 
 
+def table_of_cells(
+    caption: str, columns: Sequence[tuple[str, str]], lines: Sequence[tuple[str, Sequence[str | Cell]]]
+) -> Part:
+    """A table whose cells may have more than a text. ``columns`` are names and looks ("left", "right", "prose"),
+    ``lines`` identifiers and cells."""
+    return "table", {
+        "caption": caption,
+        "columns": columns,
+        "bodies": [{"head": "", "lines": lines}],
+        "notes": [],
+    }
+
+
+def curve(points: Sequence[tuple[float, float]], unit: str) -> Mapping[str, str]:
+    """A small curve for a cell, over seconds from 0: points of (seconds, value)."""
+    end, most = points[-1][0] or 1, max(value for _, value in points) or 1
+    return {
+        "text": f"The rate over {end:.0f} seconds, from {points[0][1]:.4g} to {points[-1][1]:.4g} {unit}",
+        "points": " ".join(f"{300 * at / end:.1f},{62 - 60 * value / most:.1f}" for at, value in points),
+    }
+
+
 def strips(
-    rows: Sequence[tuple[str, float, float, float, Sequence[float], str]], unit: str, level: float | None = None
-) -> dict[str, Any]:
-    """A picture of intervals, a line each: its label, low, middle, high, single marks, and a class for its colour.
+    rows: Sequence[tuple[str, float, float, float, Sequence[float], str]], caption: str, unit: str, level: float
+) -> Part:
+    """Intervals, a line each: its label, low, middle, high, single marks, and a class for its colour.
 
     Lengths are in percent of the axis. ``level`` is where a line is drawn through all of them.
     """
-    ends = [end for _, low, middle, high, marks, _ in rows for end in (low, middle, high, *marks)]
-    ends += [] if level is None else [level]
+    ends = [level, *(end for _, low, middle, high, marks, _ in rows for end in (low, middle, high, *marks))]
     ticks = _ticks(_near(min(ends)), _near(max(ends)))
     first, last = ticks[0], ticks[-1]
 
     def place(value: float) -> float:
         return round(100 * (_near(value) - first) / (last - first), 2)
 
-    return {
+    return "strips", {
+        "caption": caption,
         "unit": unit,
         "ticks": [(place(tick), f"{tick:g}") for tick in ticks],
-        "level": None if level is None else place(level),
+        "level": place(level),
         "rows": [
             {
                 "label": label,

@@ -57,11 +57,6 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}
 
 
-def names(rows: Sequence[Row]) -> list[str]:
-    """The names of the figures that these rows have, without drawing one."""
-    return list(_draws({}, rows, True))
-
-
 def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded: bool) -> Figure | None:
     """The figure of `figures` with that name, drawn alone: drawing all of the transfers' takes eight seconds."""
     draw = _draws(meta, rows, recorded).get(name)

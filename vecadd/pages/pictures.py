@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.bench.plots.alternative_text import alternative_text
+from vecadd.pages import Part
 
 # Of vecadd.bench.plots.style, by the page's variables.
 _COLOURS: Mapping[str, str] = {
@@ -31,7 +32,7 @@ _COLOURS: Mapping[str, str] = {
 _VARIABLES = {colour.lower(): f"var({variable})" for colour, variable in _COLOURS.items()}
 
 
-def inline(figure: Figure, name: str) -> str:
+def picture(figure: Figure, name: str) -> Part:
     """The figure as an ``svg`` element with a title and a description."""
     text = io.StringIO()
     with style.applied(), matplotlib.rc_context({"svg.fonttype": "none", "svg.id": None}):
@@ -44,10 +45,11 @@ def inline(figure: Figure, name: str) -> str:
     size = re.search(r'viewBox="[^"]*"', drawn)
     body = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
     title, _, description = alternative_text(figure).partition(". ")
-    return (
+    return "picture", (
+        name,
         f'<svg class="picture" role="img" aria-labelledby="{name}-title {name}-description" '
         f'{size[0] if size else ""} width="{72 * figure.get_figwidth():.0f}pt" '
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         f'<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-description">{escape(description or title)}</desc>{body}'
+        f'<desc id="{name}-description">{escape(description or title)}</desc>{body}',
     )
