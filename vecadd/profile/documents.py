@@ -37,14 +37,6 @@ LOADS: Mapping[str, Mapping[str, str]] = {
 
 STALLS: Mapping[str, Mapping[str, str]] = {"naive": {"001": "long scoreboard"}}
 
-# Document 004's whole program (single_thread, 10^6 elements, pageable memory, RTX 4060 Ti, PCIe 4 x16):
-# calls, then total, average, median, least, most and deviation in seconds.
-CALLS: Mapping[str, tuple[int, float, float, float, float, float, float]] = {
-    "cudaMalloc": (3, 140.866925e-3, 46.955641e-3, 0.307899e-3, 0.257351e-3, 140.301675e-3, 80.840040e-3),
-    "cudaMemcpy": (4, 53.235196e-3, 13.308799e-3, 0.637978e-3, 0.445941e-3, 51.513298e-3, 25.469846e-3),
-    "cudaLaunchKernel": (1, 1.919198e-3, 1.919198e-3, 1.919198e-3, 1.919198e-3, 1.919198e-3, 0.0),
-    "cudaFree": (3, 0.725322e-3, 0.241774e-3, 0.201415e-3, 0.166258e-3, 0.357649e-3, 0.101878e-3),
-}
 PROGRAM = (
     "document 004's program (one thread adds 10^6 elements, pageable memory, RTX 4060 Ti): kernel 47.2 ms, three "
     "uploads 1.16 ms, one download 2.35 ms; cudaMalloc 141 ms, of which 140 ms created the context; PCIe 4 x16 is "
