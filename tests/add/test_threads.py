@@ -294,7 +294,9 @@ def test_a_fault_in_a_thread_of_the_pool_reaches_its_handler(tmp_path, child):
     for _ in range(3):
         result = child(code, check=False, VECADD_NUM_THREADS="2")
         assert result.returncode == -signal.SIGBUS
-        assert "Fatal Python error: Bus error" in result.stderr
+        assert result.stderr.startswith(
+            "Fatal Python error: "
+        )  # both threads may fault, and the second ends the process
 
 
 def test_a_fork_finds_no_idle_thread(child):

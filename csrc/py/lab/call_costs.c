@@ -3,6 +3,7 @@
 
 #include "base/now.h"
 #include "choose/plan.h"
+#include "gpu/stream.h"
 #include "lab/ladder/raw_launch.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
@@ -134,8 +135,16 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     int failed = 0;
     begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
-        PyObject *sum = device_result(state, &call.operands[call.sum.like], &call.sum, call.plan.device,
-                                      call.plan.stream, NULL, &made);
+        struct sum_stream stream = {.objects = objects};
+        failed = stream_of_memory(call.plan.device, call.plan.stream, call.plan.join, (size_t)call.plan.joins,
+                                  &stream.stream, &status);
+        if (failed) {
+            status_raise(state, &status);
+            break;
+        }
+        PyObject *sum =
+            device_result(state, &call.operands[call.sum.like], &call.sum, call.plan.device, &stream, NULL, &made);
+        sum_stream_clear(&stream);
         failed = sum ? 0 : -1;
         if (sum)
             device_operand_clear(&made);
