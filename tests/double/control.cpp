@@ -171,7 +171,9 @@ void *
 double_device_malloc(int device, size_t bytes)
 {
     const auto lock = hold();
-    return block_new(the_machine(), bytes, memory_kind::foreign, device)->start;
+    machine &m = the_machine();
+    m.contexts.at(m.primary[device]).active = true;
+    return block_new(m, bytes, memory_kind::foreign, device)->start;
 }
 
 void
@@ -250,6 +252,8 @@ double_stream_create(int device, int nonblocking)
     machine &m = the_machine();
     const stream_ptr made = stream_new(m, device, !nonblocking);
     made->foreign = true;
+    made->context = current_context() && current_device() == device ? current_context() : m.primary[device];
+    m.contexts.at(made->context).active = true;
     void *const handle = handle_new<void *>(m);
     m.stream_handles[reinterpret_cast<uintptr_t>(handle)] = made;
     return handle;

@@ -34,6 +34,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_devices": (None, _INT),
     "double_driver": (None, _INT),
     "double_current_device": (_INT, _INT),
+    "double_contexts": (_INT, _INT),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
     "double_device_split": (_INT, _POINTER, _SIZE),
@@ -177,6 +178,11 @@ def devices(count: int) -> None:
 def current_device(device: int = -1) -> int:
     """This thread's current device until now; from now on it is `device`, where that is not -1."""
     return int(_library().double_current_device(device))
+
+
+def contexts(device: int) -> int:
+    """How many contexts a device has."""
+    return int(_library().double_contexts(device))
 
 
 def driver(version: int) -> None:

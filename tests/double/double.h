@@ -90,8 +90,12 @@ int double_persisting(int device, size_t bytes);
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);
 
-/* The calling thread's current device; another one from now on where `device` is not -1. Gives the one until now. */
+/* The calling thread's current device; another one's primary context is current from now on where `device` is not -1.
+ * Gives the device until now. */
 int double_current_device(int device);
+
+/* How many contexts a device has. */
+int double_contexts(int device);
 
 /* The driver's version as CUDA counts it: 0 is no driver, below CUDART_VERSION is one too old. */
 void double_driver(int version);

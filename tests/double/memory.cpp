@@ -71,6 +71,8 @@ block_release(machine &m, const block_ptr &block)
 {
     if (block->pool)
         pool_take_back(m, *block->pool, block->bytes);
+    else if (block->kind == memory_kind::pinned)
+        m.pinned_bytes -= block->bytes;
     else
         m.device_bytes[block->device] -= block->bytes;
     block_erase(m, block);
@@ -139,7 +141,9 @@ allocate(machine &m, void **memory, size_t bytes, memory_kind kind)
     if (used > capacity || bytes > capacity - used)
         return cudaErrorMemoryAllocation;
     used += bytes;
-    *memory = block_new(m, bytes, kind, device)->start;
+    const block_ptr made = block_new(m, bytes, kind, device);
+    made->context = current_context();
+    *memory = made->start;
     return cudaSuccess;
 }
 
@@ -207,8 +211,7 @@ cudaFreeHost(void *memory)
         const block_ptr found = block_at(m, memory);
         if (!found || found->start != memory || found->kind != memory_kind::pinned)
             return cudaErrorInvalidValue;
-        m.pinned_bytes -= found->bytes;
-        block_erase(m, found);
+        block_release(m, found);
         return cudaSuccess;
     });
 }
