@@ -79,6 +79,32 @@ class Driver(ABC):
         """The calling thread's current device."""
 
     @abstractmethod
+    def current_context(self) -> int:
+        """The calling thread's current context; 0 for none."""
+
+    @abstractmethod
+    def has_context(self, device: int) -> bool:
+        """Whether anybody in this process has made a device's context, hundreds of megabytes."""
+
+    @contextlib.contextmanager
+    def another_context(self, device: int = 0) -> Iterator[int]:
+        """A context of the driver's beside the device's primary one, current within a with block, which it ends with;
+        so does what was allocated in it, and its streams."""
+        memory, streams = dict(self._memory), dict(self._streams)
+        context = self._create_context(device)
+        try:
+            yield context
+        finally:
+            self._memory, self._streams = memory, streams
+            self._destroy_context(context, device)
+
+    @abstractmethod
+    def _create_context(self, device: int) -> int: ...
+
+    @abstractmethod
+    def _destroy_context(self, context: int, device: int) -> None: ...
+
+    @abstractmethod
     def on(self, device: int) -> contextlib.AbstractContextManager[None]:
         """Another current device for the calling thread, within a with block."""
 
@@ -137,13 +163,14 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
-    _idle: ClassVar[dict[tuple[int, bool], list[int]]] = {}  # streams without work, by device and kind
+    _kept: ClassVar[dict[tuple[int, bool], list[int]]] = {}  # streams without work, by device and kind
 
     def __init__(self) -> None:
         super().__init__()
         self._cuda = ctypes.CDLL("libcuda.so.1")
         self._contexts: dict[int, ctypes.c_void_p] = {}
         self._blocking: set[int] = set()
+        self._idle = self._outer = self._kept
         self._scratch: dict[int, int] = {}
         self._call("cuInit", 0)
 
@@ -155,6 +182,29 @@ class GpuDriver(Driver):
         device = ctypes.c_int()
         self._call("cuCtxGetDevice", ctypes.byref(device))
         return device.value
+
+    def current_context(self) -> int:
+        context = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value or 0
+
+    def has_context(self, device: int) -> bool:
+        flags, active = ctypes.c_uint(), ctypes.c_int()
+        self._call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
+        return bool(active.value)
+
+    def _create_context(self, device: int) -> int:
+        context = ctypes.c_void_p()
+        self._call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
+        self._contexts[device] = context  # for memory and streams, until it ends
+        self._outer, self._idle = self._idle, {}
+        assert context.value is not None
+        return context.value
+
+    def _destroy_context(self, context: int, device: int) -> None:
+        del self._contexts[device]
+        self._idle = self._outer
+        self._call("cuCtxDestroy_v2", ctypes.c_void_p(context))
 
     def on(self, device: int) -> "_Current":
         return self._on(device)
@@ -273,6 +323,18 @@ class DoubleDriver(Driver):
 
     def current_device(self) -> int:
         return int(self._control.current_device())
+
+    def current_context(self) -> int:
+        return int(self._control.current_context())
+
+    def has_context(self, device: int) -> bool:
+        return bool(self._control.contexts(device))
+
+    def _create_context(self, device: int) -> int:
+        return int(self._control.context_create(device))
+
+    def _destroy_context(self, context: int, device: int) -> None:
+        self._control.context_destroy(context)
 
     @contextlib.contextmanager
     def on(self, device: int) -> Iterator[None]:

@@ -228,7 +228,7 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
 {
     *memory = NULL;
     struct device_scope scope;
-    if (device_enter(&scope, -1, status) < 0)
+    if (device_enter_any(&scope, status) < 0)
         return -1;
 
     void *made = NULL;
@@ -254,10 +254,11 @@ void
 pinned_release(void *memory, size_t bytes)
 {
     struct device_scope scope;
+    struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
     held_remove(&pinned_held, bytes);
-    if (!device_enter_to_release(&scope, -1))
+    if (device_enter_any(&scope, &ignored) < 0 && device_enter_any(&scope, &ignored) < 0)
         return;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     if (cudaFreeHost(memory) != cudaSuccess)

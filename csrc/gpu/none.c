@@ -66,13 +66,13 @@ device_current(int *device, struct status *status)
 }
 
 int
-device_make_current(int device, int *previous, struct status *status)
+device_make_current(int device, struct device_before *before, struct status *status)
 {
     return status_no_cuda(status);
 }
 
 void
-device_make_current_again(int previous, int device)
+device_make_current_again(const struct device_before *before)
 {
 }
 

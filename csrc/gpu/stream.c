@@ -29,6 +29,21 @@ stream_wait(cudaStream_t stream)
     return wait_for(stream, &done);
 }
 
+/* The device of a stream; `device` where the stream captures. */
+static int
+stream_device(int device, cudaStream_t stream, int *found, struct status *status)
+{
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    *found = device;
+    if (capturing != cudaStreamCaptureStatusNone)
+        return 0;
+    error = cudaStreamGetDevice(stream, found);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamGetDevice");
+}
+
 int
 stream_check_device(int device, void *stream, struct status *status)
 {
@@ -39,17 +54,13 @@ stream_check_device(int device, void *stream, struct status *status)
         return -1;
     if (devices == 1)
         return 0;
-    enum cudaStreamCaptureStatus capturing;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamIsCapturing");
-    if (capturing != cudaStreamCaptureStatusNone)
-        return 0;
-    error = cudaStreamGetDevice(stream, &found);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamGetDevice");
-    if (found == device)
-        return 0;
+    struct device_scope scope;
+    if (device_enter_to_ask(&scope, device, status) < 0)
+        return -1;
+    const int result = stream_device(device, stream, &found, status);
+    device_leave(&scope);
+    if (result < 0 || found == device)
+        return result;
     return status_set(status, STATUS_VALUE, "the stream is on cuda:%d and the arrays are on cuda:%d", found, device);
 }
 
@@ -78,9 +89,7 @@ stream_captures(int device, void *stream, bool *captures, struct status *status)
     *captures = false;
     if (is_legacy(stream))
         return 0;
-    if (stream != STREAM_PER_THREAD)
-        return captures_here(stream, captures, status);
-    if (device_enter(&scope, device, status) < 0)
+    if (device_enter_to_ask(&scope, device, status) < 0)
         return -1;
     const int result = captures_here(stream, captures, status);
     device_leave(&scope);
@@ -444,18 +453,18 @@ bool
 stream_mark_reached(int device, void *mark)
 {
     struct device_scope scope;
+    struct status status;
     if (!runtime_cuda_usable())
         return false;
+    if (device_enter(&scope, device, &status) < 0)
+        return status.code == STATUS_DEVICE_LOST;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     const cudaError_t error = cudaEventQuery(mark);
     capture_mode_restore(before);
-    if (error != cudaSuccess)
-        cudaGetLastError();
-    if (error != cudaSuccess && !device_is_lost(error))
-        return false;
-    if (device_enter_to_release(&scope, device)) {
+    const bool reached = error == cudaSuccess || device_is_lost(error);
+    device_ignore(error);
+    if (reached)
         event_give(scope.state, mark);
-        device_leave(&scope);
-    }
-    return true;
+    device_leave(&scope);
+    return reached;
 }

@@ -218,9 +218,9 @@ every_failure_is_told_or_made_good_and_leaves_nothing(void)
         const char *call;
         int told; /* at least */
     } calls[] = {
-        {"cudaPointerGetAttributes", 1}, {"cudaStreamCreateWithFlags", 0}, {"cudaMallocFromPoolAsync", 0},
-        {"cudaMemsetAsync", 1},          {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
-        {"cudaStreamQuery", 0},          {"cudaStreamSynchronize", 1},
+        {"cuPointerGetAttributes", 1}, {"cudaStreamCreateWithFlags", 0}, {"cudaMallocFromPoolAsync", 0},
+        {"cudaMemsetAsync", 1},        {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
+        {"cudaStreamQuery", 0},        {"cudaStreamSynchronize", 1},
     };
     failing = arrays_new(COMPONENT_I32, SHARED / 4 + 5, 7);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

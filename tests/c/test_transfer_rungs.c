@@ -74,6 +74,7 @@ rungs_add_and_fail_cleanly(void)
     static const char *const calls[] = {
         "cudaGetDevice",
         "cudaPointerGetAttributes",
+        "cuPointerGetAttributes",
         "cudaHostGetDevicePointer",
         "cudaDeviceGetAttribute",
         "cudaMalloc",

@@ -192,8 +192,9 @@ def test_bad_calls_leave_the_current_device(make, call):
         call(x)
 
 
-CALLS = ["cudaSetDevice", "cudaGetDevice", "cudaMallocFromPoolAsync", "cudaLaunchKernelExC", "cudaEventRecord",
-         "cudaStreamWaitEvent", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaEventCreateWithFlags"]  # fmt: skip
+CALLS = ["cuCtxSetCurrent", "cuCtxGetCurrent", "cudaGetDevice", "cudaMallocFromPoolAsync", "cudaLaunchKernelExC",
+         "cudaEventRecord", "cudaStreamWaitEvent", "cudaMemcpyAsync", "cudaStreamSynchronize",
+         "cudaEventCreateWithFlags"]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)

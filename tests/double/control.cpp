@@ -2,6 +2,8 @@
 
 #include "machine.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -215,6 +217,26 @@ opened(machine &m, const void *address, size_t bytes)
     finish_device(m, found->device);
     open_memory(m, found->device);
     return found;
+}
+
+void *
+double_context_create(int device)
+{
+    CUcontext made = nullptr;
+    cuCtxCreate_v4(&made, nullptr, 0, device);
+    return made;
+}
+
+void
+double_context_destroy(void *context)
+{
+    cuCtxDestroy_v2(static_cast<CUcontext>(context));
+}
+
+void *
+double_current_context(void)
+{
+    return reinterpret_cast<void *>(current_context());
 }
 
 int

@@ -35,6 +35,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_driver": (None, _INT),
     "double_current_device": (_INT, _INT),
     "double_contexts": (_INT, _INT),
+    "double_current_context": (_POINTER,),
+    "double_context_create": (_POINTER, _INT),
+    "double_context_destroy": (None, _POINTER),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
     "double_device_split": (_INT, _POINTER, _SIZE),
@@ -183,6 +186,21 @@ def current_device(device: int = -1) -> int:
 def contexts(device: int) -> int:
     """How many contexts a device has."""
     return int(_library().double_contexts(device))
+
+
+def current_context() -> int:
+    """The handle of this thread's current context; 0 for none."""
+    return _library().double_current_context() or 0
+
+
+def context_create(device: int = 0) -> int:
+    """The handle of another library's context on a device, current from now on."""
+    return int(_library().double_context_create(device))
+
+
+def context_destroy(context: int) -> None:
+    """Ends it with all that was made in it; what was current before it is again."""
+    _library().double_context_destroy(context)
 
 
 def driver(version: int) -> None:

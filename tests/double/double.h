@@ -94,8 +94,13 @@ void double_devices(int count);
  * Gives the device until now. */
 int double_current_device(int device);
 
-/* How many contexts a device has. */
+/* How many contexts a device has, and the calling thread's current one: NULL for none. */
 int double_contexts(int device);
+void *double_current_context(void);
+
+/* Another library's context beside the device's primary one, current from now on; its end takes what was made in it. */
+void *double_context_create(int device);
+void double_context_destroy(void *context);
 
 /* The driver's version as CUDA counts it: 0 is no driver, below CUDART_VERSION is one too old. */
 void double_driver(int version);

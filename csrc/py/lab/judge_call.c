@@ -135,15 +135,15 @@ launch(const struct judged *judged, struct status *status)
                              .c = trial->memory + trial->start[2],
                              .n = (size_t)judged->size * dtype->components,
                              .device = trial->device};
-    int previous;
+    struct device_before before;
     rung_usual_params(judged->rung, &call);
-    if (device_make_current(trial->device, &previous, status) < 0)
+    if (device_make_current(trial->device, &before, status) < 0)
         return -1;
     int failed = rung_check_capability(judged->rung, trial->device, status);
     const int error = failed ? 0 : judged->rung->launch(&call);
     if (error)
         failed = device_status(status, error, judged->rung->name);
-    device_make_current_again(previous, trial->device);
+    device_make_current_again(&before);
     return failed;
 }
 

@@ -100,9 +100,9 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
 {
     struct status status;
     bool captures;
-    int previous;
+    struct device_before before;
     if (start_device(device, &status) < 0 || stream_captures(device, stream, &captures, &status) < 0 ||
-        device_make_current(device, &previous, &status) < 0) {
+        device_make_current(device, &before, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }
@@ -111,7 +111,7 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
     PyObject *handle = captures ? interop_no_order(library) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
     const int result = handle ? dlpack_import(state, object, what, handle, import) : -1;
     Py_XDECREF(handle);
-    device_make_current_again(previous, device);
+    device_make_current_again(&before);
     return result;
 }
 

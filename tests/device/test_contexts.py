@@ -1,0 +1,108 @@
+"""Contexts: work on one GPU makes none on another, and what was current in a thread is current again."""
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+
+import vecadd
+
+A = np.arange(1000, dtype=np.float32)
+
+# In a process whose first GPU nobody uses: each line works on the second one.
+ON_THE_SECOND = """
+import threading
+import numpy as np, vecadd, foreign
+from vecadd import _core
+
+driver = foreign.open_driver({on_double})
+a, large = np.arange(1000, dtype=np.float32), np.ones(9_000_000, np.float32)
+
+class Lent:
+    def __init__(self, x):
+        self.x = x
+    def __dlpack__(self, **how):
+        return self.x.__dlpack__(**how)
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+def is_sum(got, want=a + a):
+    assert np.array_equal(got, want)
+
+def in_another_thread(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+x = vecadd.to_device(a, 1)
+lent, out = Lent(x), vecadd.to_device(a, 1)
+for line in {lines}:
+    exec(line)
+    assert driver.has_context(1)
+    assert not driver.has_context(0), line
+vecadd.add(a, a, device="cuda:0")  # and the thread's device is still the first one
+assert vecadd.to_device(a).device == "cuda:0" and driver.has_context(0)
+"""
+
+LINES = [
+    "pass",
+    "is_sum((x + x).numpy())",
+    "is_sum(vecadd.add(x, x, out).numpy())",
+    "is_sum((x + 1.0).numpy(), a + 1)",
+    "is_sum((x[::2] + x[1::2]).numpy(), a[::2] + a[1::2])",
+    "is_sum((x + x).copy().numpy(stream=2))",
+    "is_sum(vecadd.add(x, x, stream=2).numpy())",
+    "is_sum(vecadd.add_many([x, x], [x, x])[1].numpy())",
+    "plan = vecadd.plan(x, x, out); plan(); plan(); del plan; is_sum(out.numpy())",
+    "in_another_thread(lambda: is_sum(vecadd.add(lent, x, stream=2).numpy()))",
+    "in_another_thread(lambda: is_sum(vecadd.add(lent, vecadd.add(x, 0, stream=2)).numpy()))",
+    "is_sum(vecadd.add(lent, lent).numpy())",
+    "del out; y = x + x; del y",
+    "vecadd.explain(x, x)",
+    "is_sum(vecadd.add(a, a, device='cuda:1'))",
+    "pinned = [vecadd.empty_pinned(a.shape, 'f4') for _ in range(3)]; pinned[0][:] = pinned[1][:] = a",
+    "is_sum(vecadd.add(*pinned, device='cuda:1'))",
+    "pinned.clear()",
+    "is_sum(vecadd.add(large, large, large.copy()), large + large)",
+    "vecadd.explain(large, large)",
+    "vecadd.info(); vecadd.memory_stats(); _core.gpu_facts()",
+    "_core.device_launch_configs(1); _core.device_memory(1)",
+    "_core.rung_facts('float4', 'float32', 1000, device=1)",
+    "is_sum(vecadd.ladder.run('float4', x, x).numpy())",
+    "is_sum(vecadd.ladder.run('graph', x, x).numpy())",
+    "_core.raw_launches(x, x, vecadd.to_device(a, 1), calls=3)",
+    "_core.pattern_write(x, 'address', 0)",
+    "_core.device_limits(1, 1 << 16, 1); _core.link_limits(1, 1 << 16, 1)",
+    "vecadd.release()",
+    "del lent, x; vecadd.release()",
+]
+
+
+def test_work_on_the_second_gpu_makes_no_context_on_the_first(second_device, runtime, child):
+    child(ON_THE_SECOND.format(on_double=runtime == "double", lines=LINES))
+
+
+def test_another_librarys_context_is_current_again(second_device, driver):
+    """Behind work on another GPU, whose context takes its place meanwhile."""
+    with driver.another_context() as context:
+        x = vecadd.to_device(A, second_device)
+        for _ in range(2):
+            assert_same_values(vecadd.add(x, x).numpy(), A + A)
+            assert driver.current_context() == context
+        with pytest.raises(ValueError, match="cuda:1"):
+            vecadd.add(x, vecadd.to_device(A, 0))
+        assert driver.current_context() == context
+
+
+@pytest.mark.parametrize("call", ["cuCtxGetCurrent", "cuCtxSetCurrent", "cudaGetDevice"])
+def test_what_was_current_is_so_again_after_each_call_that_fails(second_device, double, driver, call):
+    """A cuCtxSetCurrent that fails may have changed what is current."""
+    x = vecadd.to_device(A, second_device)
+    with driver.another_context() as context:
+        for nth in range(1, 8):
+            double.fail(call, nth)
+            try:
+                assert_same_values(vecadd.add(x, x).numpy(), A + A)
+            except (MemoryError, RuntimeError):
+                pass
+            double.reset()
+            assert driver.current_context() == context, nth
