@@ -247,6 +247,24 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
     return device_status(status, error, "cudaMemPoolSetAttribute");
 }
 
+/* Lets other GPUs use the pool's memory where they can reach it, as they can use other libraries' memory. One request a
+ * GPU: the driver refuses a request as a whole. What fails leaves that GPU without access. */
+static void
+pool_share(cudaMemPool_t pool, int device, int count)
+{
+    for (int peer = 0; peer < count; peer++) {
+        const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = peer},
+                                                 .flags = cudaMemAccessFlagsProtReadWrite};
+        int possible = 0;
+        if (peer == device)
+            continue;
+        cudaError_t error = cudaDeviceCanAccessPeer(&possible, peer, device);
+        if (error == cudaSuccess && possible)
+            error = cudaMemPoolSetAccess(pool, &access, 1);
+        device_ignore(error);
+    }
+}
+
 static int
 kernels_find(struct device_state *state, int device, struct status *status)
 {
@@ -302,6 +320,7 @@ state_make(struct device_table *table, int device, struct status *status)
         goto done;
     }
     event_give(state, event);
+    pool_share(state->pool, device, table->count);
     if (first_use)
         first_use(device);
     atomic_store(&state->ready, true);

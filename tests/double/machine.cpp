@@ -126,12 +126,12 @@ injected(machine &m, const char *name)
 static bool
 could_wait(const std::string &name)
 {
-    static const auto &names =
-        *new std::set<std::string>{"cudaMalloc",          "cudaMallocManaged",       "cudaFree",
-                                   "cudaMallocHost",      "cudaHostAlloc",           "cudaFreeHost",
-                                   "cudaHostRegister",    "cudaHostUnregister",      "cudaMemPoolCreate",
-                                   "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
-                                   "cudaGraphExecDestroy"}; /* never destroyed: threads may call at exit */
+    static const auto &names = *new std::set<std::string>{
+        "cudaMalloc",           "cudaMallocManaged",       "cudaFree",
+        "cudaMallocHost",       "cudaHostAlloc",           "cudaFreeHost",
+        "cudaHostRegister",     "cudaHostUnregister",      "cudaMemPoolCreate",
+        "cudaMemPoolTrimTo",    "cudaMemPoolSetAttribute", "cudaMemPoolSetAccess",
+        "cudaGraphInstantiate", "cudaGraphExecDestroy"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 

@@ -97,7 +97,8 @@ may_touch(machine &m, const void *address, int device)
         fault("%p is used and is not memory of a device: ordinary host memory, or freed by now", address);
     else if (!found->allocated)
         fault("%p is used before its allocation in stream order", address);
-    else if (found->on_device() && found->device != device && (found->pool || !(m.peers[device] >> found->device & 1)))
+    else if (found->on_device() && found->device != device &&
+             !(found->pool ? found->pool->access >> device & 1 : m.peers[device] >> found->device & 1))
         fault("%p is memory of device %d and is used by a kernel on device %d", address, found->device, device);
     else
         return true;

@@ -11,6 +11,28 @@ pool_of(machine &m, cudaMemPool_t handle)
     return found == m.pool_handles.end() ? nullptr : found->second.get();
 }
 
+/* Which other devices may use a pool's memory, the one that there is too. */
+cudaError_t
+cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc *wanted, size_t count)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *const p = pool_of(m, handle);
+        if (!p || !wanted)
+            return cudaErrorInvalidValue;
+        for (size_t i = 0; i < count; ++i) {
+            const int device = wanted[i].location.id;
+            if (wanted[i].location.type != cudaMemLocationTypeDevice || device < 0 || device >= m.devices ||
+                device == p->device || !m.peer_access)
+                return cudaErrorInvalidDevice;
+        }
+        for (size_t i = 0; i < count; ++i) {
+            const unsigned bit = 1u << wanted[i].location.id;
+            p->access = wanted[i].flags == cudaMemAccessFlagsProtReadWrite ? p->access | bit : p->access & ~bit;
+        }
+        return cudaSuccess;
+    });
+}
+
 static void
 shrink(machine &m, pool &p, uint64_t keep)
 {

@@ -11,7 +11,7 @@
 struct side {
     int device;
     struct probe probe; /* its memory has room for a struct pattern_found */
-    void *memory;       /* plain: a pool's would need an access of its own */
+    void *memory;       /* plain, as other programs' is: the access that is switched on here is to such memory */
     bool granted;       /* peer access that was switched on here */
 };
 

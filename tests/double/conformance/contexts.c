@@ -216,6 +216,23 @@ test_a_thread_without_a_context_keeps_its_device_behind_work_in_another_ones_con
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
+static void
+test_a_pool_that_another_device_may_use_makes_no_context_there(void)
+{
+    const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
+                                             .flags = cudaMemAccessFlagsProtReadWrite};
+    int can = 0;
+    void *memory;
+    if (devices() < 2 || cudaDeviceCanAccessPeer(&can, 1, 0) != cudaSuccess || !can)
+        return;
+    CHECK(cudaFree(NULL) == cudaSuccess);
+    cudaMemPool_t pool = pool_of(0);
+    CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaSuccess);
+    CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL) == cudaSuccess);
+    CHECK(cudaMemset(memory, 0, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(!has_context(1));
+}
+
 static void *
 nothing_is_current_here(void *unused)
 {
@@ -290,6 +307,7 @@ main(void)
     RUN(test_other_calls_make_the_current_devices_context);
     RUN(test_setting_a_device_makes_its_context_alone);
     RUN(test_a_thread_without_a_context_keeps_its_device_behind_work_in_another_ones_context);
+    RUN(test_a_pool_that_another_device_may_use_makes_no_context_there);
     RUN(test_a_new_thread_has_no_context_and_the_first_device);
     RUN(test_the_runtime_works_in_a_context_of_the_drivers);
     RUN(test_an_event_is_of_the_context_that_it_was_made_in);
