@@ -9,7 +9,6 @@
 #include "cuda/batch_kernel.h"
 #include "cuda/kernels.h"
 #include "gpu/capture_mode.h"
-#include "gpu/events.h"
 #include "gpu/state.h"
 #include "gpu/tuned_configs.h"
 
@@ -221,12 +220,19 @@ device_make_current_again(const struct device_before *before)
 }
 
 /* The pool keeps up to an eighth of the device's memory mapped when it is free: mapping 1 GiB again costs 0.4 ms, and
- * unmapping it slows the device by 11 % for 2.7 ms. */
+ * unmapping it slows the device by 11 % for 2.7 ms. Virtual GPUs may have no pools: *pool is NULL then. */
 static int
 pool_make(cudaMemPool_t *pool, int device, struct status *status)
 {
     size_t free_bytes, bytes;
-    cudaError_t error = cudaMemGetInfo(&free_bytes, &bytes);
+    int supported;
+    *pool = NULL;
+    cudaError_t error = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    if (!supported)
+        return 0;
+    error = cudaMemGetInfo(&free_bytes, &bytes);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMemGetInfo");
 
@@ -252,7 +258,7 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
 static void
 pool_share(cudaMemPool_t pool, int device, int count)
 {
-    for (int peer = 0; peer < count; peer++) {
+    for (int peer = 0; pool && peer < count; peer++) {
         const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = peer},
                                                  .flags = cudaMemAccessFlagsProtReadWrite};
         int possible = 0;
@@ -301,25 +307,17 @@ state_make(struct device_table *table, int device, struct status *status)
     }
     if (kernels_find(state, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
         goto done;
-    cudaEvent_t event;
-    cudaError_t error = event_take(state, &event);
-    if (error != cudaSuccess) {
-        device_status(status, error, "cudaEventCreateWithFlags");
-        device_ignore(cudaMemPoolDestroy(state->pool));
-        goto done;
-    }
-    error = add_load();
+    cudaError_t error = add_load();
     if (error == cudaSuccess)
         error = batch_load();
     if (error == cudaSuccess)
         error = strided_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
-        device_ignore(cudaEventDestroy(event));
-        device_ignore(cudaMemPoolDestroy(state->pool));
+        if (state->pool)
+            device_ignore(cudaMemPoolDestroy(state->pool));
         goto done;
     }
-    event_give(state, event);
     pool_share(state->pool, device, table->count);
     if (first_use)
         first_use(device);
@@ -332,9 +330,10 @@ done:
     return result;
 }
 
-/* device_enter; with `start` it makes the state. */
+enum purpose { TO_ASK, TO_WORK, TO_KEEP }; /* device_enter_to_ask, device_enter, device_enter_primary */
+
 static int
-enter(struct device_scope *scope, int device, bool start, struct status *status)
+enter(struct device_scope *scope, int device, enum purpose purpose, struct status *status)
 {
     struct device_table *table = table_get(status);
     int current = 0; /* a lone device is always current: asking takes 20 to 34 ns */
@@ -347,22 +346,24 @@ enter(struct device_scope *scope, int device, bool start, struct status *status)
     if (check_ordinal(table, scope->device, status) < 0)
         return -1;
     scope->state = &table->state[scope->device];
-    if (start && !atomic_load_explicit(&scope->state->ready, memory_order_acquire) &&
+    if (purpose != TO_ASK && !atomic_load_explicit(&scope->state->ready, memory_order_acquire) &&
         state_make(table, scope->device, status) < 0)
         return -1;
-    return scope->device == current ? 0 : context_enter(table, scope->device, &scope->before, status);
+    if (scope->device == current && purpose != TO_KEEP)
+        return 0;
+    return context_enter(table, scope->device, &scope->before, status);
 }
 
 int
 device_enter(struct device_scope *scope, int device, struct status *status)
 {
-    return enter(scope, device, true, status);
+    return enter(scope, device, TO_WORK, status);
 }
 
 int
 device_enter_to_ask(struct device_scope *scope, int device, struct status *status)
 {
-    return enter(scope, device, false, status);
+    return enter(scope, device, TO_ASK, status);
 }
 
 int
@@ -379,7 +380,15 @@ device_enter_any(struct device_scope *scope, struct status *status)
     for (int i = table->count; !current && i-- > 0;)
         if (atomic_load(&table->state[i].ready))
             device = i;
-    return device_enter(scope, device, status);
+    return device_enter_primary(scope, device, status);
+}
+
+bool
+device_is_in_primary(const struct device_scope *scope)
+{
+    const struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    CUcontext current;
+    return table->driver.get_current(&current) == CUDA_SUCCESS && current == atomic_load(&scope->state->context);
 }
 
 int
@@ -442,6 +451,16 @@ device_enter_relaxed(struct device_scope *scope, int device, struct status *stat
 }
 
 int
+device_enter_primary(struct device_scope *scope, int device, struct status *status)
+{
+    if (enter(scope, device, TO_KEEP, status) < 0)
+        return -1;
+    scope->relaxed = true;
+    scope->mode = capture_mode_relax();
+    return 0;
+}
+
+int
 device_make_current(int device, struct device_before *before, struct status *status)
 {
     struct device_scope scope;
@@ -465,7 +484,8 @@ device_pools_trim(void)
     for (int i = 0; table && i < table->count; i++) {
         struct device_scope scope;
         struct status ignored;
-        if (!atomic_load(&table->state[i].ready) || device_enter_relaxed(&scope, i, &ignored) < 0)
+        if (!atomic_load(&table->state[i].ready) || !table->state[i].pool ||
+            device_enter_relaxed(&scope, i, &ignored) < 0)
             continue;
         device_ignore(cudaMemPoolTrimTo(scope.state->pool, 0));
         device_leave(&scope);

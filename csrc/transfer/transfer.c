@@ -173,7 +173,7 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
     int device = plan->device;
     if (plan->n == 0)
         return device_find(&device, status);
-    if (device_enter_relaxed(&scope, plan->device, status) < 0)
+    if (device_enter_primary(&scope, plan->device, status) < 0)
         return -1;
     struct transfer job = {.plan = plan,
                            .options = options ? options : &none,

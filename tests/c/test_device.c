@@ -144,17 +144,11 @@ static void
 a_device_that_did_not_start_is_tried_again(void)
 {
     static const char *const calls[] = {
-        "cudaGetDeviceCount",
-        "cudaGetDriverEntryPointByVersion",
-        "cudaGetDevice",
-        "cuDevicePrimaryCtxRetain",
-        "cuCtxGetCurrent",
-        "cuCtxSetCurrent",
-        "cudaMemGetInfo",
-        "cudaDeviceGetAttribute",
-        "cudaMemPoolCreate",
-        "cudaMemPoolSetAttribute",
-        "cudaEventCreateWithFlags",
+        "cudaGetDeviceCount",    "cudaGetDriverEntryPointByVersion",
+        "cudaGetDevice",         "cuDevicePrimaryCtxRetain",
+        "cuCtxGetCurrent",       "cuCtxSetCurrent",
+        "cudaMemGetInfo",        "cudaDeviceGetAttribute",
+        "cudaMemPoolCreate",     "cudaMemPoolSetAttribute",
         "cudaFuncGetAttributes",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

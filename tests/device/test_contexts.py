@@ -106,3 +106,96 @@ def test_what_was_current_is_so_again_after_each_call_that_fails(second_device, 
                 pass
             double.reset()
             assert driver.current_context() == context, nth
+
+
+def add_on_two_streams(driver, foreign):
+    x, y = foreign(A, stream=driver.stream()), foreign(A, stream=driver.stream())
+    out = foreign(np.zeros_like(A), stream=driver.stream())
+    vecadd.add(x, y, out)
+    assert_same_values(out.numpy(), A + A)
+
+
+def test_additions_go_on_behind_a_context_that_has_ended(driver, foreign):
+    """With it end its events and streams, which vecadd must not use in another one."""
+    add_on_two_streams(driver, foreign)
+    for _ in range(3):
+        with driver.another_context():
+            add_on_two_streams(driver, foreign)
+        add_on_two_streams(driver, foreign)
+
+
+FIRST_IN_A_CONTEXT = """
+import numpy as np, vecadd, foreign
+
+driver = foreign.open_driver({on_double})
+a = np.arange(1000, dtype=np.float32)
+
+def work(x):
+    assert np.array_equal(vecadd.add(x, x).numpy(), a + a)
+    assert np.array_equal(vecadd.add(x, x, stream=2).numpy(), a + a)
+    y = vecadd.add(x, 1, stream=2)
+    assert np.array_equal((y + y).numpy(), 2 * (a + 1))
+    assert np.array_equal(vecadd.add(a, a, device="cuda"), a + a)
+
+with driver.another_context():
+    x, pinned = vecadd.to_device(a), [vecadd.empty_pinned(1000, "f4") for _ in range(3)]
+    pinned[0][:] = pinned[1][:] = a
+    work(x)
+    assert np.array_equal(vecadd.add(*pinned, device="cuda"), a + a)
+work(x)
+assert np.array_equal(pinned[0], a)
+assert np.array_equal(vecadd.add(*pinned, device="cuda"), a + a)
+with driver.another_context():
+    work(x)
+work(x)
+"""
+
+
+def test_what_is_first_made_in_a_context_of_the_drivers_outlives_it(device, runtime, child):
+    """The pool, the streams and page-locked memory of transfers, empty_pinned's memory, DeviceArrays."""
+    child(FIRST_IN_A_CONTEXT.format(on_double=runtime == "double"))
+
+
+WITHOUT_POOLS = """
+import numpy as np, pytest, vecadd, foreign
+from double import control
+from vecadd import _core
+
+control.memory_pools(False)
+driver = foreign.open_driver(True)
+a = np.arange(1000, dtype=np.float32)
+x, y = foreign.ForeignArray(driver, a), foreign.ForeignArray(driver, a, stream=driver.stream())
+out = foreign.ForeignArray(driver, a[::-1].copy())
+for operands in [(x, y), (x, 1.0), (y, y)]:
+    vecadd.add(*operands, out)
+    assert np.array_equal(out.numpy(), vecadd.add(*(a if o is x or o is y else o for o in operands)))
+vecadd.add(out, x, out)
+vecadd.add_many([x, y], [y, x], [out, foreign.ForeignArray(driver, a)])
+plan = vecadd.plan(x, y, out)
+plan()
+assert np.array_equal(out.numpy(), a + a)
+before = out.numpy()
+for refused in [
+    lambda: vecadd.add(x, y),
+    lambda: vecadd.to_device(a),
+    lambda: vecadd.add(a, a, device="cuda"),
+    lambda: vecadd.add(x.window(0, 10), y.window(0, 10), x.window(1, 10)),
+]:
+    with pytest.raises(RuntimeError, match="device 0 has no memory pools"):
+        refused()
+assert np.array_equal(x.numpy(), a) and control.take_errors() == 0
+pinned = [vecadd.empty_pinned(1000, "f4") for _ in range(3)]
+pinned[0][:] = pinned[1][:] = a
+assert np.array_equal(vecadd.add(*pinned, device="cuda"), a + a)  # the kernel reads them where they are
+large = [vecadd.empty_pinned(9_000_000, "f4") for _ in range(3)]
+for each in large:
+    each[:] = 1
+for _ in range(8):
+    assert vecadd.add(*large)[-1] == 2  # whichever way is chosen
+vecadd.release()
+assert control.faults() == 0 and control.calls("cudaMemPoolTrimTo") == 0
+"""
+
+
+def test_a_gpu_without_memory_pools_adds_what_needs_no_memory(double, child):
+    child(WITHOUT_POOLS)

@@ -29,7 +29,7 @@ double_reset(unsigned seed)
     m.delayed = false;
     m.capacity = DEVICE_BYTES;
     m.flipped_copies = 0;
-    m.peer_access = true;
+    m.peer_access = m.memory_pools = true;
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
@@ -66,6 +66,13 @@ double_peer_access(int possible)
 {
     const auto lock = hold();
     the_machine().peer_access = possible != 0;
+}
+
+void
+double_memory_pools(int supported)
+{
+    const auto lock = hold();
+    the_machine().memory_pools = supported != 0;
 }
 
 void

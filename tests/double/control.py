@@ -23,6 +23,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_report_earlier": (None, _INT),
     "double_capacity": (None, _SIZE),
     "double_peer_access": (None, _INT),
+    "double_memory_pools": (None, _INT),
     "double_flip_copies": (None, _INT),
     "double_take_errors": (_INT,),
     "double_fill_queues": (None, _INT),
@@ -103,6 +104,11 @@ def capacity(nbytes: int) -> None:
 def peer_access(possible: bool) -> None:
     """Whether any device could use another one's memory."""
     _library().double_peer_access(possible)
+
+
+def memory_pools(supported: bool) -> None:
+    """Whether devices have stream-ordered memory, which some virtual GPUs lack."""
+    _library().double_memory_pools(supported)
 
 
 def flip_copies(count: int) -> None:

@@ -85,7 +85,7 @@ cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
         properties->canMapHostMemory = 1;
         properties->canUseHostPointerForRegisteredMem = 1;
         properties->hostRegisterSupported = 1;
-        properties->memoryPoolsSupported = 1;
+        properties->memoryPoolsSupported = m.memory_pools;
         properties->concurrentKernels = 1;
         properties->pciBusID = FIRST_PCI_BUS + device;
         return cudaSuccess;
@@ -115,7 +115,6 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrCanMapHostMemory, 1},
         {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
         {cudaDevAttrHostRegisterSupported, 1},
-        {cudaDevAttrMemoryPoolsSupported, 1},
         {cudaDevAttrManagedMemory, 1},
         {cudaDevAttrConcurrentManagedAccess, 1},
         {cudaDevAttrPageableMemoryAccess, 0},
@@ -126,7 +125,9 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         if (device < 0 || device >= m.devices)
             return cudaErrorInvalidDevice;
         const auto found = attributes.find(attribute);
-        if (attribute == cudaDevAttrPciBusId)
+        if (attribute == cudaDevAttrMemoryPoolsSupported)
+            *value = m.memory_pools;
+        else if (attribute == cudaDevAttrPciBusId)
             *value = FIRST_PCI_BUS + device;
         else if (found != attributes.end())
             *value = found->second;

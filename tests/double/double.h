@@ -37,6 +37,9 @@ void double_delay(const char *call, int microseconds);
 /* Whether any device could use another one's memory: 1 after a reset. */
 void double_peer_access(int possible);
 
+/* Whether devices have stream-ordered memory, which some virtual GPUs lack: 1 after a reset. */
+void double_memory_pools(int supported);
+
 /* So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed. */
 void double_flip_copies(int count);
 

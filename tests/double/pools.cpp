@@ -73,6 +73,8 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
 {
     if (!p || !memory)
         return cudaErrorInvalidValue;
+    if (!m.memory_pools)
+        return cudaErrorNotSupported;
     if (!stream->capturing) {
         const cudaError_t error = forbidden_in_capture(m);
         if (error != cudaSuccess)
@@ -174,6 +176,8 @@ cudaMemPoolCreate(cudaMemPool_t *handle, const cudaMemPoolProps *properties)
             properties->location.type != cudaMemLocationTypeDevice || properties->location.id < 0 ||
             properties->location.id >= m.devices)
             return cudaErrorInvalidValue;
+        if (!m.memory_pools)
+            return cudaErrorNotSupported;
         *handle = handle_new<cudaMemPool_t>(m);
         auto made = std::make_unique<pool>();
         made->device = properties->location.id;

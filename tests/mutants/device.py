@@ -124,13 +124,6 @@ DEVICE = (
         "left_for_the_next",
     ),
     Mutant(
-        "an event for each join",
-        "csrc/gpu/events.c",
-        "*event && (*event = atomic_exchange(&state->spare[i], NULL))",
-        "*event",
-        "test_device_add",
-    ),
-    Mutant(
         "one thread launches a graph",
         "csrc/gpu/graph.c",
         "return pthread_mutex_trylock(&graph->lock) == 0;",
