@@ -79,7 +79,16 @@ cudaGetDevice(int *found)
     });
 }
 
-/* One that fails may have changed the current device: here it always has, and has left no context. */
+/* Whether a call that was made to fail has changed what is current all the same: nobody may rely on either. */
+static bool
+has_changed_it()
+{
+    machine &m = the_machine();
+    const std::lock_guard<std::mutex> lock(m.mutex);
+    return m.below(2);
+}
+
+/* One that fails and has changed the device has left no context. */
 cudaError_t
 cudaSetDevice(int wanted)
 {
@@ -90,7 +99,7 @@ cudaSetDevice(int wanted)
         make_current(m, wanted);
         return cudaSuccess;
     });
-    if (error != cudaSuccess && wanted >= 0 && wanted < the_machine().devices) {
+    if (error != cudaSuccess && wanted >= 0 && wanted < the_machine().devices && has_changed_it()) {
         device = wanted;
         bound = 0;
     }
@@ -126,18 +135,16 @@ cuCtxGetCurrent(CUcontext *found)
     });
 }
 
-/* One that fails may have changed what is current, as cudaSetDevice. */
 CUresult
 cuCtxSetCurrent(CUcontext wanted)
 {
     const uintptr_t handle = reinterpret_cast<uintptr_t>(wanted);
-    bool known = false;
     const CUresult error = driver_call(__func__, [&](machine &m) {
         const auto found = m.contexts.find(handle);
-        known = !handle || (found != m.contexts.end() && found->second.active);
-        return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+        return !handle || (found != m.contexts.end() && found->second.active) ? CUDA_SUCCESS
+                                                                              : CUDA_ERROR_INVALID_CONTEXT;
     });
-    if (error == CUDA_SUCCESS || error != CUDA_ERROR_INVALID_CONTEXT)
+    if (error == CUDA_SUCCESS || (error != CUDA_ERROR_INVALID_CONTEXT && has_changed_it()))
         bound = handle;
     return error;
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
 /* The control interface goes past failures, counts and the state of the driver. */
@@ -142,12 +141,8 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
         }
     for (const auto &[handle, stream] : m.stream_handles)
         *streams += !stream->foreign;
-    std::set<const capture *> captures; /* each keeps a graph, whether its stream is in use or not */
-    for (const stream_ptr &stream : m.streams)
-        if (stream->capturing && !stream->destroyed)
-            captures.insert(stream->capturing.get());
     *events = m.event_handles.size();
-    *graphs = m.graph_handles.size() + m.graph_exec_handles.size() + captures.size();
+    *graphs = m.graph_handles.size() + m.graph_exec_handles.size() + m.captures.size();
 }
 
 void

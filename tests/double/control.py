@@ -75,7 +75,7 @@ class Live(NamedTuple):
     pinned_blocks: int
     streams: int
     events: int
-    graphs: int  # those that are instantiated too, and one for each capture that was not ended
+    graphs: int  # those that are instantiated too, and captures that were not ended
 
 
 def reset(seed: int = 0) -> None:

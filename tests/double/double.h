@@ -79,7 +79,8 @@ long double_calls(const char *call);
 /* How many faults there were since the reset. */
 long double_faults(void);
 
-/* What was made by CUDA calls and not yet given back. A capture that was not ended is a graph. */
+/* What was made by CUDA calls and not yet given back. A capture that was not ended is a graph, and keeps the memory
+ * that was allocated in it. */
 void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
                  size_t *graphs);
 

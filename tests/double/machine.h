@@ -197,6 +197,7 @@ struct machine {
     std::map<uintptr_t, stream_ptr> stream_handles;
     std::map<uintptr_t, std::shared_ptr<event>> event_handles;
     std::map<uintptr_t, std::unique_ptr<pool>> pool_handles;
+    std::vector<capture_ptr> captures; /* that were not ended, whatever has become of their streams */
     std::map<uintptr_t, std::unique_ptr<graph>> graph_handles;
     std::map<uintptr_t, std::unique_ptr<graph_exec>> graph_exec_handles;
     std::vector<std::unique_ptr<pool>> retired_pools; /* destroyed, perhaps with allocations */
