@@ -123,6 +123,10 @@ class Driver(ABC):
         """Queues a device-to-device copy on a stream, of anybody's memory on that device."""
 
     @abstractmethod
+    def take_capture_mode(self) -> int:
+        """The calling thread's capture mode; afterwards it is 0, as at first."""
+
+    @abstractmethod
     def launch(self, graph: int, stream: int) -> None:
         """Queues what was captured."""
 
@@ -276,6 +280,11 @@ class GpuDriver(Driver):
         with self._on(0):
             self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
 
+    def take_capture_mode(self) -> int:
+        mode = ctypes.c_int(0)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        return mode.value
+
     def _begin_capture(self, stream: int, whole_process: bool) -> None:
         with self._on(0):  # 0: global, 1: thread-local
             self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0 if whole_process else 1)
@@ -367,6 +376,9 @@ class DoubleDriver(Driver):
 
     def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
         self._control.copy_async(target, source, nbytes, stream)
+
+    def take_capture_mode(self) -> int:
+        return int(self._control.take_capture_mode())
 
     def launch(self, graph: int, stream: int) -> None:
         self._control.graph_launch(graph, stream)

@@ -52,8 +52,12 @@ accepts_pointers_inside_allocations(void)
     char *memory = double_device_malloc(1, 4096);
     CHECK(check_pointer(memory, 4096, "a", &device, &status) == 0 && device == 1);
     CHECK(check_pointer(memory + 4095, 1, "a", &device, &status) == 0);
-    CHECK(double_device_split(memory, 1024) == 0);
+    CHECK(double_device_split(memory, 1024, 1) == 0);
     CHECK(check_pointer(memory + 1000, 3000, "a", &device, &status) == 0);
+    CHECK(double_device_split(memory + 1024, 1024, 0) == 0);
+    CHECK(check_pointer(memory + 1000, 1048, "a", &device, &status) == 0 && device == 1);
+    CHECK(check_pointer(memory + 1000, 1049, "a", &device, &status) < 0 && status.code == STATUS_VALUE);
+    CHECK(strstr(status.text, "1049 bytes") && strstr(status.text, "ends after 1048 bytes"), "%s", status.text);
     CHECK(double_calls("cudaGetDevice") == 0);
 }
 

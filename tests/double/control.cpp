@@ -193,7 +193,7 @@ double_device_free(void *memory)
 }
 
 int
-double_device_split(void *memory, size_t bytes)
+double_device_split(void *memory, size_t bytes, int device)
 {
     const auto lock = hold();
     machine &m = the_machine();
@@ -203,6 +203,7 @@ double_device_split(void *memory, size_t bytes)
     const auto second = std::make_shared<block>(*first);
     second->start += bytes;
     second->bytes -= bytes;
+    second->device = device;
     first->bytes = bytes;
     m.blocks[reinterpret_cast<uintptr_t>(second->start)] = second;
     return 0;

@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_context_destroy": (None, _POINTER),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
-    "double_device_split": (_INT, _POINTER, _SIZE),
+    "double_device_split": (_INT, _POINTER, _SIZE, _INT),
     "double_device_write": (_INT, _POINTER, ctypes.c_char_p, _SIZE),
     "double_device_read": (_INT, ctypes.c_char_p, _POINTER, _SIZE),
     "double_stream_create": (_POINTER, _INT, _INT),
@@ -53,6 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_capture_end": (_POINTER, _POINTER),
     "double_graph_launch": (_INT, _POINTER, _POINTER),
     "double_graph_destroy": (_INT, _POINTER),
+    "double_take_capture_mode": (_INT,),
 }
 
 
@@ -227,9 +228,10 @@ def device_free(pointer: int) -> None:
     _library().double_device_free(pointer)
 
 
-def device_split(pointer: int, nbytes: int) -> None:
-    """Makes two adjacent allocations of one, the second at pointer + nbytes; each is freed by itself."""
-    assert _library().double_device_split(pointer, nbytes) == 0, f"no allocation of more than {nbytes} bytes"
+def device_split(pointer: int, nbytes: int, device: int = 0) -> None:
+    """Makes two adjacent allocations of one, the second at pointer + nbytes and of that device; each is freed by
+    itself."""
+    assert _library().double_device_split(pointer, nbytes, device) == 0, f"no allocation of more than {nbytes} bytes"
 
 
 def device_write(pointer: int, content: bytes) -> None:
@@ -290,3 +292,8 @@ def graph_launch(graph: int, stream: int) -> None:
 
 def graph_destroy(graph: int) -> None:
     assert _library().double_graph_destroy(graph) == 0
+
+
+def take_capture_mode() -> int:
+    """This thread's capture mode, which is CUDA's first one, 0, afterwards: another's captures end by its waits."""
+    return int(_library().double_take_capture_mode())

@@ -110,10 +110,10 @@ void double_context_destroy(void *context);
 void double_driver(int version);
 
 /* Another library's memory: known to the driver, not counted by double_live. A split makes two adjacent allocations
- * of one, `bytes` from its start; each is freed by itself. */
+ * of one, `bytes` from its start, the second of that device; each is freed by itself. */
 void *double_device_malloc(int device, size_t bytes);
 void double_device_free(void *memory);
-int double_device_split(void *memory, size_t bytes);
+int double_device_split(void *memory, size_t bytes, int device);
 
 /* Copies after everything that is queued on the memory's device, and waits. 0, or -1 where it is no device memory. */
 int double_device_write(void *device, const void *host, size_t bytes);
@@ -134,6 +134,9 @@ int double_capture_begin(void *stream);
 void *double_capture_end(void *stream);
 int double_graph_launch(void *graph, void *stream);
 int double_graph_destroy(void *graph);
+
+/* The calling thread's capture mode, which is CUDA's first one, global, afterwards. */
+int double_take_capture_mode(void);
 
 #pragma GCC visibility pop
 

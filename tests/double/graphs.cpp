@@ -1,6 +1,8 @@
 /* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, memory, and events that
  * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. What ends a
  * capture is conformance/captures.c's table. */
+#include "double.h"
+
 #include "machine.h"
 
 #include <algorithm>
@@ -56,6 +58,12 @@ cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
         std::swap(*mode, thread_mode);
         return cudaSuccess;
     });
+}
+
+int
+double_take_capture_mode(void)
+{
+    return std::exchange(thread_mode, cudaStreamCaptureModeGlobal);
 }
 
 /* Ends every capture that forbids the call. */
