@@ -207,6 +207,18 @@ def test_where_no_worker_is_awake_the_loop_below_adds_what_one_thread_of_ours_wo
     assert child(code).stdout == f"0 2.0 {last}\n"
 
 
+def test_where_all_threads_were_asked_for_before_they_are_no_longer(child: Any) -> None:
+    """As above: no worker has started, and none is started for half a MiB."""
+    code = (
+        "import numpy as np, vecadd\n"
+        "vecadd.set_num_threads(4); a = np.ones(1 << 17, 'f4')\n"
+        "vecadd.install(least=1)\n"
+        "installed = vecadd.install(); a + a; print(installed.calls)\n"
+        "installed = vecadd.install(least=1); a + a; print(installed.calls)\n"
+    )
+    assert child(code).stdout.split() == ["0", "1"]
+
+
 def test_installing_twice_is_installing_once() -> None:
     with vecadd.install() as outer:
         with vecadd.install():
@@ -305,6 +317,7 @@ def test_loops_of_another_library_below_get_what_we_leave(other_loop: Callable[[
         assert other.lengths == []
         np.ones(1000) + np.ones(1000)
         assert other.lengths == [1000]
+        assert list(vecadd.install().below) == ["float64"]  # of which the first call has warned
     np.ones(2000) + np.ones(2000)
     assert other.lengths == [1000, 2000]
 

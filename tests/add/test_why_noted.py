@@ -283,6 +283,33 @@ def test_small_additions_in_great_number_are_estimated() -> None:
     assert not only(run("for _ in range(500):\n    np.add(x, x, out=y)\n", x=x, y=x.copy())).estimated
 
 
+ESTIMATED = """
+import numpy as np
+from double import control
+from vecadd.why import noted
+x, y, large = np.ones(1 << 14), np.ones(1 << 14), np.ones(1 << 18)
+noted.start()
+control.clock(1000)
+for times in (20_000, 0):
+    np.add(large, large, out=large)
+    for _ in range(times):
+        np.add(x, x, out=y)
+control.clock(0)
+one, many = sorted(noted.stop().additions, key=lambda addition: addition.place.line)
+print(many.calls, many.nbytes, many.seconds, *many.between)
+print(one.calls, one.nbytes, one.seconds, *one.between)
+"""
+
+
+def test_the_times_bytes_and_uses_of_an_estimate_are_those_of_all_its_additions(double: Any, child: Any) -> None:
+    """By a clock that goes on by 1 us from look to look, of which each addition that is noted has two. The large
+    addition's operands wait for themselves and for all small ones."""
+    many, one = (list(map(float, line.split())) for line in child(ESTIMATED).stdout.splitlines())
+    calls, small, large = many[0], 3 * 8 * 2**14, 3 * 8 * 2**18
+    assert many[1:] == [calls * small, pytest.approx(calls * 1e-6), small, small, small]
+    assert one == [2, 2 * large, pytest.approx(2e-6), *[large + calls * small] * 3]
+
+
 # --- what NumPy did
 
 

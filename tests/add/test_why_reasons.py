@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vecadd
+from vecadd import _core
 from vecadd.why import device, layout, reasons, rehearsal
 from vecadd.why.layout import Layout, compact, elsewhere, fresh, share
 from vecadd.why.noted import Noted, Operand, Place, start
@@ -338,6 +340,21 @@ def test_each_place_in_a_cache_line_is_rehearsed(monkeypatch: pytest.MonkeyPatch
     added.clear()
     rehearsal.rehearse({"was": Form(lies(x), float, lies(x))})
     assert set(added) == {x.ctypes.data % 64}
+
+
+@pytest.mark.parametrize(("mib", "probed"), [(6, 2), (96, 32), (240, 32)])
+def test_the_limit_of_large_arrays_is_by_the_rate_of_the_largest_that_is_probed(
+    mib: int, probed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three arrays together, with a probe that takes 1 ns an element, and more in other rounds than the second."""
+    more = iter([1.0, 0.0, 2.0])
+
+    def probe(a: Any, b: Any, out: Any) -> Any:
+        assert a.nbytes == b.nbytes == out.nbytes == probed << 20
+        return SimpleNamespace(round=lambda: 1e-9 * a.size + next(more))
+
+    monkeypatch.setattr(_core, "HostLimit", probe)
+    assert rehearsal.limit.__wrapped__(mib << 20) == pytest.approx(1e-9 * (mib << 20) / 3 / 4)
 
 
 def test_the_limit_is_probed() -> None:
