@@ -24,7 +24,10 @@ RUNNING = (
     Variable(
         "VECADD_CACHE_DIR", "the folder of `vecadd tune`'s files; else `$XDG_CACHE_HOME/vecadd`, else `~/.cache/vecadd`"
     ),
-    Variable("VECADD_POOL_BYTES", "bytes kept at most for sums on the host, 0: none; else an eighth of memory"),
+    Variable(
+        "VECADD_POOL_BYTES",
+        "bytes kept at most for sums on the host, 0: none; else an eighth of memory, or nothing under `ulimit -v`",
+    ),
     Variable("VECADD_RESULTS", "the folder of recorded results that the notebooks show; else those of the package"),
     Variable("VECADD_RECORDED", "with 1 the notebooks show what is recorded and measure nothing"),
 )

@@ -84,6 +84,9 @@ device_range_holds(const struct device_range *range, uintptr_t begin, size_t byt
     return begin >= range->begin && begin < range->end && bytes <= range->end - begin;
 }
 
+/* Whether the driver knows memory there. It does not know a capture's own before the graph runs. */
+bool device_knows_pointer(const void *pointer);
+
 /* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
  * message: "a", "b", "out". bytes > 0. Asks the driver only where *known does not hold the whole range, and then sets

@@ -82,6 +82,13 @@ device_check_ordinal(int device, struct status *status)
     return status_no_cuda(status);
 }
 
+bool
+device_knows_pointer(const void *pointer)
+{
+    (void)pointer;
+    return false;
+}
+
 int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)

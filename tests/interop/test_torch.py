@@ -241,8 +241,8 @@ def test_torch_reads_device_arrays(cuda):
 def test_another_process_gets_sums_of_tensors_and_no_adopted_array(cuda):
     """PyTorch shares what its own allocator made; it refuses what it adopted, of whichever library."""
     reduce_tensor = pytest.importorskip("torch.multiprocessing.reductions").reduce_tensor
-    t = cuda.ones(1000, device="cuda")
-    adopted = cuda.from_dlpack(vecadd.to_device(np.ones(1000, np.float32)))
+    t = torch.ones(1000, device=cuda)
+    adopted = torch.from_dlpack(vecadd.to_device(np.ones(1000, np.float32)))
     reduce_tensor(vecadd.add(t, t))
     reduce_tensor(adopted.clone())
     with pytest.raises(RuntimeError, match="invalid device pointer"):

@@ -114,6 +114,14 @@ test_another_device_uses_a_pool_that_it_was_given(void)
     CHECK(cudaFree(theirs) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
 }
 
+/* The memory is device 1's alone: device 0 may not fill it. */
+static void
+fill_from_device_1(void *memory, int value)
+{
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    CHECK(cudaMemset(memory, value, BYTES) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+}
+
 /* A driver was seen elsewhere to write nothing, and to say so to nobody. */
 static void
 test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
@@ -125,11 +133,12 @@ test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
         return;
     CHECK(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&theirs, BYTES) == cudaSuccess);
     for (int device = 0; device < 2; device++) {
+        fill_from_device_1(theirs, 7 + device);
         CHECK(cudaSetDevice(device) == cudaSuccess);
-        CHECK(cudaMemset(theirs, 7 + device, BYTES) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
         CHECK(cudaMemcpyPeerAsync(memory, 0, theirs, 1, BYTES, NULL) == cudaSuccess);
         CHECK(cudaDeviceSynchronize() == cudaSuccess && all_are(memory, 7 + device), "from device %d", device);
-        CHECK(cudaMemset(theirs, 0, BYTES) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+        fill_from_device_1(theirs, 0);
+        CHECK(cudaSetDevice(device) == cudaSuccess);
         CHECK(cudaMemcpyPeerAsync(theirs, 1, memory, 0, BYTES, NULL) == cudaSuccess);
         CHECK(cudaDeviceSynchronize() == cudaSuccess && all_are(theirs, 7 + device), "from device %d", device);
     }
