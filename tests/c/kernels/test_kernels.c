@@ -110,7 +110,7 @@ check_vectors(struct memory *m, enum component component, size_t vectors, unsign
 static void
 test_two_vectors_a_thread(void)
 {
-    enum { PAIRS = 1 << 18, MOST = 1 << 20 };
+    enum { PAIRS = 1 << 18, MOST = 1 << 19 };
     struct memory m = memory_open(VECTOR * (MOST + 16));
     for (enum component component = 0; component < COMPONENT_COUNT; component++) {
         check_vectors(&m, component, PAIRS - 1, 1);
