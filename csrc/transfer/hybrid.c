@@ -225,8 +225,6 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     if (!ring)
         return -1;
     job->slots = ring->slots;
-    for (int i = 0; i < DEPTH; i++)
-        job->slots[i].count = 0;
 
     struct hybrid hybrid = {
         .job = job,

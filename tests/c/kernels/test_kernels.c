@@ -105,7 +105,7 @@ check_vectors(struct memory *m, enum component component, size_t vectors, unsign
         }
 }
 
-/* From 4 MiB to 16 MiB an operand: the last block is whole, has one thread too many or too few, one vector or none in
+/* From 4 MiB to 8 MiB an operand: the last block is whole, has one thread too many or too few, one vector or none in
  * its second half. */
 static void
 test_two_vectors_a_thread(void)
