@@ -149,8 +149,8 @@ __launch_bounds__(Block) tuned_small(const typename Component::element *a, const
     add_edge<Component>(a, b, c, split, thread - split.vectors);
 }
 
-/* tuned_small with two vectors a thread, a block apart: half of the blocks, and each warp's loads stay side by side. Two
- * neighbouring vectors took 1.02 to 1.16 of the time of one. */
+/* tuned_small with two vectors a thread, a block apart: half of the blocks, and each warp's loads stay side by side.
+ * Two neighbouring vectors took 1.02 to 1.16 of the time of one. */
 template <typename Component>
 __global__ static void
 __launch_bounds__(USUAL_BLOCK) tuned_pairs(const typename Component::element *a, const typename Component::element *b,
