@@ -156,6 +156,8 @@ def test_without_a_gain_an_addition_near_the_limit_is_at_it(replayed: Any) -> No
     replayed(limit=SECONDS / 3)
     found = diagnose(SHOWING["one thread"])
     assert (found.reason, found.change) == (UNKNOWN, None)
+    replayed(limit=SECONDS * 2)
+    assert diagnose(SHOWING["one thread"]).limit == SECONDS  # the replay itself was faster than the probe
 
 
 def test_what_vecadd_added_is_replayed_with_vecadd(replayed: Any) -> None:

@@ -3,6 +3,7 @@
 import errno
 import mmap
 import re
+import resource
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,6 +71,16 @@ def test_arrays_have_the_pages_that_numpy_asks_for(nbytes: int, huge: bool) -> N
             elif found and line.startswith("VmFlags"):
                 flags = line
         assert ("hg" in flags.split()) is huge
+
+
+def test_pages_are_written_but_those_that_are_asked_for_untouched() -> None:
+    def faults(array: Any) -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        array.fill(1)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    wanted = Layout(np.dtype("u1"), (64 << 20,), (1,), 1 << 50)
+    assert faults(allocate_like([wanted])[0]) < 16 <= faults(allocate_untouched(wanted))  # 32 huge pages
 
 
 class WithoutHugePages(mmap.mmap):
@@ -162,7 +173,16 @@ def test_no_more_calls_count_than_the_program_made(
 def test_forms_are_added_as_the_program_added_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """By numpy.add or vecadd.add, with a number of the same type, into new pages or the same sum."""
     asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(np, "add", lambda a, b, out: asked.append((type(b), out.ctypes.data)))
+    kept: list[Any] = []
+
+    def keep(array: Any) -> Any:
+        kept.append(array)
+        return array
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        asked.append((type(b), _core.loop_counts()["installed"], out.ctypes.data))
+
+    monkeypatch.setattr(np, "add", add)
     monkeypatch.setattr(_core, "add", lambda a, b, out, device: asked.append((device, out.ctypes.data)))
     form = Form(layout_of(X), float, layout_of(Y))
 
@@ -175,13 +195,14 @@ def test_forms_are_added_as_the_program_added_them(monkeypatch: pytest.MonkeyPat
 
     first, second = two_calls(form)
     assert first == second
-    assert first[0] is float
+    assert first[:2] == (float, False)
+    assert [installed for _, installed, _ in two_calls(replace(form, installed=True))] == [True] * 2
     assert [device for device, _ in two_calls(replace(form, via="add", device="cpu"))] == ["cpu"] * 2
-    kept: list[Any] = []
-    monkeypatch.setattr(
-        replay, "allocate_untouched", lambda layout: kept.append(allocate_untouched(layout)) or kept[-1]
-    )
-    assert [address for _, address in two_calls(replace(form, untouched=True))] == [x.ctypes.data for x in kept]
+    monkeypatch.setattr(replay, "allocate_untouched", lambda layout: keep(allocate_untouched(layout)))
+    assert [address for *_, address in two_calls(replace(form, untouched=True))] == [x.ctypes.data for x in kept]
+    kept.clear()
+    monkeypatch.setattr(_core, "empty_pinned", lambda *what: keep(np.empty(*what)))
+    assert [address for *_, address in two_calls(replace(form, pinned=True))] == [kept[1].ctypes.data] * 2
 
 
 # --- limits

@@ -252,9 +252,7 @@ def _diagnose_host(group: AdditionGroup) -> Diagnosis:
     before, warm, cold = _seconds_before(group.typical, times["was"], times["written"], faulted)
     changes: list[Change] = []
     for reason, evidence in shown:
-        after = times[reason.name].mix(cold)
-        if forms[reason.name].untouched:  # what a mended call still faults, it faults as often as before
-            after = faulted * after + (1 - faulted) * min(after, before)
+        after = times[reason.name].mix(cold)  # of a call that faults, where the change leaves faults
         changes.append(Change(reason.name, evidence, reason.change, before / after))
     if cold:
         evidence = f"{cold:.0%} of the way from its time in the caches to that from memory"
