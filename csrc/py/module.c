@@ -8,7 +8,7 @@
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"
-#include "py/receipt/observe.h"
+#include "py/receipt/receipt.h"
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>
@@ -174,7 +174,7 @@ module_exec(PyObject *module)
     struct module_state *state = PyModule_GetState(module);
     if (warn_of_environment() < 0 || numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
-    observe_methods(methods);
+    receipt_find_methods(methods);
     runtime_start();
     deferred_release_start();
     PyObject *sizes = dtype_sizes(), *dtypes = sizes ? PyDictProxy_New(sizes) : NULL;
