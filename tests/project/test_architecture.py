@@ -39,6 +39,7 @@ FLOORS = (
     "csrc/lab/ladder",
     "csrc/lab/limits",
     "csrc/lab",
+    "csrc",
     "csrc/py/base",
     "csrc/py/operands",
     "csrc/py/calls",
