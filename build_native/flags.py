@@ -9,7 +9,7 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*/*.c")
+CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c", "cuda/lab/*/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
 KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
@@ -55,9 +55,8 @@ CODE_OF = {
     "cuda/lab/limits/programmatic.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
     "cuda/lab/latency/trigger.cu": ("90", "90"),  # below, the kernel would be empty
     "cuda/lab/latency/wait.cu": ("90", "75,90"),
-    "cuda/lab/ladder/18_async_copy.cu": ("90", "80"),
-    "cuda/lab/ladder/19_bulk_copy.cu": ("90", "90"),
-    "cuda/lab/ladder/20_bulk_tensor_copy.cu": ("90", "90"),
+    "cuda/lab/async_copy.cu": ("90", "80"),
+    "cuda/lab/bulk_copy.cu": ("90", "90"),
 }
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),

@@ -36,18 +36,30 @@ def test_a_rungs_source_defines_its_kernel(name: str) -> None:
     assert len(re.findall(rf"__global__[^;{{]*\b{function}\(", ladder.source(name))) == 1
 
 
-def test_a_file_is_shown_as_it_is() -> None:
+def test_of_a_file_that_rungs_share_a_rungs_own_part_is_shown() -> None:
     code = ladder.source("naive")
-    assert code == (ROOT / "cuda/lab/ladder/06_naive.cu").read_text()
-    assert (code.language, code.caption) == ("cuda", "cuda/lab/ladder/06_naive.cu")
+    assert code in (ROOT / "cuda/lab/sharing.cu").read_text()
+    assert code.startswith("// naive: one component a thread")
+    assert code.endswith("\n};\n")
+    assert re.findall(r'\.name = "(\w+)"', code) == ["naive"]
+    assert (code.language, code.caption) == ("cuda", "cuda/lab/sharing.cu")
     assert ladder.source("pinned").language == "c"
 
 
 def test_a_kernel_in_another_file_follows_below_that_files_name() -> None:
-    own, shared = (ROOT / "cuda/lab/ladder" / name for name in ("10_unroll2.cu", "unrolled.cuh"))
+    shared = (ROOT / "cuda/lab/unrolled.cuh").read_text()
     code = ladder.source("unroll2")
-    assert code == f"{own.read_text()}\n// cuda/lab/ladder/unrolled.cuh\n\n{shared.read_text()}"
-    assert code.caption == "cuda/lab/ladder/10_unroll2.cu, cuda/lab/ladder/unrolled.cuh"
+    assert code.startswith("// unroll2: ")
+    assert code.endswith(f"}};\n\n// cuda/lab/unrolled.cuh\n\n{shared}")
+    assert re.findall(r'\.name = "(\w+)"', code) == ["unroll2"]
+    assert code.caption == "cuda/lab/unrolling.cu, cuda/lab/unrolled.cuh"
+
+
+def test_a_kernel_that_two_rungs_of_a_file_share_follows_without_the_other_rung() -> None:
+    code = ladder.source("coarsen4")
+    assert "\n// cuda/lab/unrolling.cu\n\n" in code
+    assert "coarsen2" not in code.partition("};\n")[2]
+    assert code.caption == "cuda/lab/unrolling.cu"
 
 
 def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +105,7 @@ def test_a_notebook_shows_the_text_below_its_caption(with_pygments: bool, monkey
         monkeypatch.setitem(sys.modules, "pygments", None)
     code = ladder.source("naive")
     page = code._repr_html_()
-    assert page.startswith("<p><code>cuda/lab/ladder/06_naive.cu</code></p>\n")
+    assert page.startswith("<p><code>cuda/lab/sharing.cu</code></p>\n")
     assert Text(page).text == code
     assert ('<span class="' in page) == with_pygments
 

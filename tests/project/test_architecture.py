@@ -29,7 +29,6 @@ FLOORS = (
     "csrc/choose",
     "csrc/lab/base",
     "cuda/lab",
-    "cuda/lab/ladder",
     "cuda/lab/precision",
     "cuda/lab/latency",
     "cuda/lab/transpose",

@@ -6,10 +6,10 @@
 //            table's, which is copied from ordinary memory; the kernel's parameters would have room for 32 KB of it.
 //   from     ours
 //   try      vecadd bench latency --rungs launch_loop,batched
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 #include "cuda/lab/latency/latency.h"
 
-enum { BLOCK = 256, COMPONENTS_A_THREAD = 4 };
+enum { COMPONENTS_A_THREAD = 4 };
 
 template <typename Component>
 __global__ static void

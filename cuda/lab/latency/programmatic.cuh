@@ -3,7 +3,7 @@
 #ifndef VECADD_CUDA_LAB_LATENCY_PROGRAMMATIC_CUH
 #define VECADD_CUDA_LAB_LATENCY_PROGRAMMATIC_CUH
 
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 #include "cuda/lab/latency/latency.h"
 #include "cuda/programmatic_launch.cuh"
 

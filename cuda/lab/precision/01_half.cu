@@ -9,8 +9,6 @@
 //   try      vecadd bench precision --rungs naive,half
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256 };
-
 template <typename Component>
 __global__ static void
 half_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)

@@ -7,7 +7,7 @@
 //   try      vecadd bench precision --rungs half2,half2_hadd2
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256, WORD = 2 }; /* components of a word */
+enum { WORD = 2 }; /* components of a word */
 
 template <typename Component>
 __global__ static void

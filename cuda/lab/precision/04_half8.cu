@@ -10,7 +10,7 @@
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256, WORDS = 4, COMPONENTS = 2 * WORDS };
+enum { WORDS = 4, COMPONENTS = 2 * WORDS };
 
 template <typename Component>
 __global__ static void

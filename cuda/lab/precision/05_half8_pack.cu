@@ -10,8 +10,6 @@
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256 };
-
 template <typename Component>
 __global__ static void
 half8_pack_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)

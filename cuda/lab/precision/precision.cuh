@@ -2,7 +2,7 @@
 #ifndef VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 #define VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 
 enum { PRECISION_COMPONENTS = 1 << COMPONENT_F16 | 1 << COMPONENT_BF16 };
 

@@ -2,7 +2,7 @@
 #ifndef VECADD_CUDA_LAB_SGEMM_PRODUCT_CUH
 #define VECADD_CUDA_LAB_SGEMM_PRODUCT_CUH
 
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 
 using product_kernel = void(const float *a, const float *b, float *c, unsigned rows, unsigned columns, unsigned inner);
 

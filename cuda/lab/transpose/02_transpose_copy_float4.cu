@@ -6,9 +6,7 @@
 //            96 % of its rate, 130 us for 2^26 elements. What naive and float4 show of additions, shown of copies.
 //   from     ours: founding document 002 copies between device arrays by the driver alone
 //   try      vecadd bench transpose --rungs transpose_copy,transpose_copy_float4,transpose_memcpy
-#include "cuda/lab/ladder/rung.cuh"
-
-enum { BLOCK = 256 };
+#include "cuda/lab/rung.cuh"
 
 /* The elements after the last vector go one to a thread. */
 __global__ static void

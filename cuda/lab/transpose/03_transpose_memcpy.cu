@@ -5,7 +5,7 @@
 //   expects  the same: between arrays of one GPU the driver launches a kernel too
 //   from     founding document 002, whose function gets device pointers and copies by cudaMemcpy
 //   try      vecadd bench transpose --rungs transpose_copy,transpose_copy_float4,transpose_memcpy
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 
 /* There is no launch of ours to describe: its facts are all 0. */
 static int

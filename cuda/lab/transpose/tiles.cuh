@@ -2,7 +2,7 @@
 #ifndef VECADD_CUDA_LAB_TRANSPOSE_TILES_CUH
 #define VECADD_CUDA_LAB_TRANSPOSE_TILES_CUH
 
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 
 enum { TILE = 32 }; /* elements of a square's edge: a row of it is a whole burst of 128 bytes */
 

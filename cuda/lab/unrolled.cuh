@@ -1,11 +1,11 @@
 /* A grid-stride loop that has `Unroll` pieces of each input in flight before it uses the first. A piece is a component,
  * or a vector of several. */
-#ifndef VECADD_CUDA_LAB_LADDER_UNROLLED_CUH
-#define VECADD_CUDA_LAB_LADDER_UNROLLED_CUH
+#ifndef VECADD_CUDA_LAB_UNROLLED_CUH
+#define VECADD_CUDA_LAB_UNROLLED_CUH
 
 #include <type_traits>
 
-#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/lab/rung.cuh"
 
 /* The type that a load of so many bytes gives; 0: one component, whatever its size. */
 template <typename Component, unsigned Bytes>

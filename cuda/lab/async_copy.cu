@@ -1,3 +1,7 @@
+/* Copies into shared memory that each thread orders for itself, from compute capability 8.0 on. */
+#include "cuda/lab/rung.cuh"
+#include "cuda/ptx.cuh"
+
 // async_copy: copies into shared memory that run while the thread adds what came before.
 //
 //   after    float4_unroll2
@@ -8,13 +12,8 @@
 //            bounded by shared memory. Where float4 has enough in flight already, no more than float4.
 //   from     founding document 003
 //   try      vecadd bench ladder --rungs float4,async_copy
-#include "cuda/lab/ladder/rung.cuh"
-#include "cuda/ptx.cuh"
 
-enum {
-    BLOCK = 256,
-    FLOAT32_COMPONENT = 1 << COMPONENT_F32
-}; /* each further component would cost 8 kernels, and copies see only bytes */
+enum { FLOAT32_COMPONENT = 1 << COMPONENT_F32 }; /* each further one would cost 8 kernels, and copies see only bytes */
 
 template <typename Component, unsigned Bytes, bool ThroughL1, unsigned Stages>
 __global__ static void

@@ -1,10 +1,13 @@
-/* What the device rungs share: components and launches. A rung's own file holds only its kernel and its row. */
-#ifndef VECADD_CUDA_LAB_LADDER_RUNG_CUH
-#define VECADD_CUDA_LAB_LADDER_RUNG_CUH
+/* What the device rungs share: components and launches. A rung's own part of a file, from its `// name:` to the end of
+ * its row, has only its kernel and its row. */
+#ifndef VECADD_CUDA_LAB_RUNG_CUH
+#define VECADD_CUDA_LAB_RUNG_CUH
 
 #include "cuda/components.cuh"
 #include "cuda/launch.cuh"
 #include "lab/base/rung.h"
+
+enum { BLOCK = 256, WARP = 32 }; /* threads: a block by default, a warp */
 
 enum {
     ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1,
