@@ -9,7 +9,7 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c", "cuda/lab/*/*.c")
+CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
 KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
