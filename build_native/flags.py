@@ -11,7 +11,7 @@ from build_native.incremental import ROOT, BuildError
 
 CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
-KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
+KERNELS = ("cuda/*.cu", "cuda/lab/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/**/test_*.c",)
 HOST_TESTS = ("tests/c/**/test_host*.c",)
@@ -52,9 +52,8 @@ SIMD = {
 OTHER_CODE = ("90", "75")
 CODE_OF = {
     "cuda/add.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
-    "cuda/lab/limits/programmatic.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
-    "cuda/lab/latency/trigger.cu": ("90", "90"),  # below, the kernel would be empty
-    "cuda/lab/latency/wait.cu": ("90", "75,90"),
+    "cuda/lab/latency.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
+    "cuda/lab/probes.cu": ("90", "75,90"),
     "cuda/lab/async_copy.cu": ("90", "80"),
     "cuda/lab/bulk_copy.cu": ("90", "90"),
 }

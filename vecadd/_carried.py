@@ -21,7 +21,6 @@ SOURCES = (
     "csrc/lab/host/rungs.c",
     "csrc/lab/ladder/*.[ch]",
     "cuda/lab/*.cu*",
-    *(f"cuda/lab/{folder}/*.*" for folder in ("latency",)),
     "cuda/add.cu",  # the kernel that the rung `tuned` shares with vecadd.add
 )
 

@@ -1,6 +1,6 @@
 /* Copies into shared memory that each thread orders for itself, from compute capability 8.0 on. */
+#include "cuda/lab/ptx.cuh"
 #include "cuda/lab/rung.cuh"
-#include "cuda/ptx.cuh"
 
 // async_copy: copies into shared memory that run while the thread adds what came before.
 //

@@ -1,8 +1,8 @@
 /* Copies into shared memory by the copy engine, from compute capability 9.0 on. */
 #include <cudaTypedefs.h>
 
+#include "cuda/lab/ptx.cuh"
 #include "cuda/lab/rung.cuh"
-#include "cuda/ptx.cuh"
 
 enum { TILES_AT = 128 }; /* bytes of shared memory before the tiles, for the barrier */
 

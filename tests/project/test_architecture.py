@@ -29,8 +29,6 @@ FLOORS = (
     "csrc/choose",
     "csrc/lab/base",
     "cuda/lab",
-    "cuda/lab/latency",
-    "cuda/lab/limits",
     "csrc/lab/host",
     "csrc/lab/ladder",
     "csrc/lab/limits",

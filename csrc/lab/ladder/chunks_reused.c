@@ -16,7 +16,7 @@
  * An event on each side of a kernel counts its launch too, some 2.8 us on an H200. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/now.h"
-#include "cuda/lab/latency/latency.h"
+#include "cuda/lab/latency.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda/kernels.h"
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/state.h"

@@ -1,6 +1,6 @@
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"

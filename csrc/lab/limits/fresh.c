@@ -1,8 +1,7 @@
 /* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache holds its memory. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/limits/probe.h"
 

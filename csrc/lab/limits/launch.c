@@ -3,8 +3,7 @@
  * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"

@@ -1,8 +1,7 @@
 /* The latency of DRAM under load: from one warp a multiprocessor to as many bytes in flight as its threads can hold. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels.h"
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"

@@ -1,7 +1,7 @@
 /* A memory test's patterns in device memory. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "lab/base/probes.h"

@@ -2,7 +2,7 @@
  * that goes wrong may succeed, so that only the bits tell. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"

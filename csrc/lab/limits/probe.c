@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 
 int

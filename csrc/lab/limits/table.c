@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/limits/probe.h"
 

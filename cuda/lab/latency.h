@@ -1,7 +1,7 @@
 /* The C interface of the latency rungs' kernels: small additions, launched one by one or together. These functions
  * check nothing and do not wait. They return 0 or a cudaError_t. */
-#ifndef VECADD_CUDA_LAB_LATENCY_LATENCY_H
-#define VECADD_CUDA_LAB_LATENCY_LATENCY_H
+#ifndef VECADD_CUDA_LAB_LATENCY_H
+#define VECADD_CUDA_LAB_LATENCY_H
 
 #include <stdint.h>
 
@@ -25,9 +25,9 @@ struct small_add {
     const char *call; /* the CUDA function that launches, for messages */
 };
 
-extern const struct small_add serial_add;     /* wait.cu: begins when the kernel ahead has ended */
-extern const struct small_add waiting_add;    /* wait.cu: may begin before, and waits for it */
-extern const struct small_add triggering_add; /* trigger.cu: as waiting_add, and lets the kernel behind begin early */
+extern const struct small_add serial_add;     /* begins when the kernel ahead has ended */
+extern const struct small_add waiting_add;    /* may begin before, and waits for it */
+extern const struct small_add triggering_add; /* as waiting_add, and lets the kernel behind begin early */
 
 /* One addition of the batched kernel's table: n components. */
 struct segment {
@@ -36,7 +36,7 @@ struct segment {
     uint64_t n;
 };
 
-/* batched.cu: queues all additions of the table in one launch. `segments` is device memory, `longest` the greatest n;
+/* queues all additions of the table in one launch. `segments` is device memory, `longest` the greatest n;
  * `call` gives the component and the stream. */
 int batched_launch(const struct rung_call *call, const struct segment *segments, unsigned count, uint64_t longest);
 int batched_load(const struct rung_call *call);
