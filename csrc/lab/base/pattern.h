@@ -65,7 +65,7 @@ pattern_word(struct pattern pattern, uint64_t index)
     return mixed ^ mixed >> 31;
 }
 
-/* csrc/lab/host/pattern.c: writes host memory, and looks it through, on up to `threads` threads. */
+/* Writes host memory, and looks it through, on up to `threads` threads. */
 void pattern_host_write(uint64_t *memory, size_t words, struct pattern pattern, int threads);
 void pattern_host_check(const uint64_t *memory, size_t words, struct pattern pattern, int threads,
                         struct pattern_found *found);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 #include "lab/base/pattern.h"
@@ -63,12 +64,12 @@ struct fresh_seconds {
     double seconds;
 };
 
-/* Seconds. `kernel`: an empty kernel by the clock of the device rungs (csrc/lab/ladder/clock.h). `block`: each block
- * that an empty grid starts. `turnaround`: from block to block where a multiprocessor holds only one. `queued`, `node`:
- * each further kernel of a queue, of a graph. `issued`: the host's time to queue a kernel. `waited`: until a kernel on
- * an idle stream is done. `programmatic`: kernels that wait for the kernel ahead; `triggering` kernels then let the
- * kernel behind begin, and `node` and `block` are of these. `table`, `job`: the host writes a table of jobs, copies it
- * and launches a block a job: a table of one job, and each further job. Medians of the rounds, 64 at most. */
+/* Seconds. `kernel`: an empty kernel by the clock of the device rungs (csrc/lab/ladder/device_rung.h). `block`: each
+ * block that an empty grid starts. `turnaround`: from block to block where a multiprocessor holds only one. `queued`,
+ * `node`: each further kernel of a queue, of a graph. `issued`: the host's time to queue a kernel. `waited`: until a
+ * kernel on an idle stream is done. `programmatic`: kernels that wait for the kernel ahead; `triggering` kernels then
+ * let the kernel behind begin, and `node` and `block` are of these. `table`, `job`: the host writes a table of jobs,
+ * copies it and launches a block a job: a table of one job, and each further job. Medians of the rounds, 64 at most. */
 struct launch_limits {
     double kernel, block, turnaround, queued, node, issued, waited;
     bool has_programmatic; /* the device is of compute capability 9.0 or later */
@@ -121,5 +122,21 @@ struct thread_probe_limits {
     double wake, wake_one;
 };
 void limits_thread_probe(int threads, struct thread_probe_limits *limits);
+
+/* For the probes themselves. */
+static inline int
+median_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of `rounds` figures, which it sorts. */
+static inline double
+probe_median(double *figures, int rounds)
+{
+    qsort(figures, (size_t)rounds, sizeof *figures, median_compare);
+    return figures[rounds / 2];
+}
 
 #endif

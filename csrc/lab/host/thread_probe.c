@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/now.h"
-#include "lab/base/median.h"
 #include "lab/base/probes.h"
 
 enum {

@@ -4,16 +4,19 @@
  * They run on a stream of their own. The operands' own stream may be the legacy default stream, which cannot be
  * captured and on which programmatic launches are not known to be safe; an event orders the two. Nothing else waits for
  * the new stream: the rung drains it before it returns. Making it (4 us) is not timed. */
+#include "lab/ladder/latency.h"
+
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
 #include "base/now.h"
+#include "cuda/kernels.h"
 #include "cuda/lab/latency.h"
 #include "gpu/device.h"
+#include "gpu/graph_kind.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"
-#include "lab/ladder/clock.h"
-#include "lab/ladder/latency_stages.h"
+#include "lab/ladder/device_rung.h"
 
 enum { PARAM_ADDS, PARAM_CHAIN, MAX_ADDS = 1 << 20 };
 
@@ -380,3 +383,54 @@ static const struct rung batched = {
 
 const struct rung *const latency_rungs[] = {&launch_loop,       &graph,   &pdl, &pdl_trigger,
                                             &graph_pdl_trigger, &batched, NULL};
+
+static int
+queue(const struct add_call *call, cudaGraphExec_t graph, int calls, struct status *status)
+{
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < calls && error == cudaSuccess; i++)
+        error = graph ? cudaGraphLaunch(graph, call->stream) : add_launch(call);
+    return error == cudaSuccess ? 0 : device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
+}
+
+static int
+wait(cudaStream_t stream, struct status *status)
+{
+    cudaError_t error = stream_wait(stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamSynchronize");
+}
+
+int
+raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, plan->device, status) < 0)
+        return -1;
+    int result = -1;
+    cudaGraphExec_t graph = NULL;
+    struct add_call call = {.component = plan->component,
+                            .a = plan->a,
+                            .b = plan->b,
+                            .c = plan->c,
+                            .n = plan->n,
+                            .stream = plan->stream,
+                            .programmatic = way == RAW_LAUNCH_PROGRAMMATIC};
+    launch_config_choose(&scope.state->launch_configs, &call);
+    if (way == RAW_LAUNCH_PROGRAMMATIC && !scope.state->programmatic) {
+        status_set(status, STATUS_VALUE, "programmatic launches need compute capability 9.0");
+        goto done;
+    }
+    if ((way == RAW_LAUNCH_GRAPH && graph_capture_add(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
+        goto done;
+    const double begin = now_seconds();
+    result = queue(&call, graph, calls, status);
+    *seconds = (now_seconds() - begin) / calls;
+    if (result == 0)
+        result = wait(plan->stream, status);
+    else
+        stream_wait(plan->stream);
+done:
+    graph_free(graph);
+    device_leave(&scope);
+    return result;
+}

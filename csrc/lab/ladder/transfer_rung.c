@@ -169,3 +169,206 @@ transfer_chunk_queue(const struct transfer_run *run, const struct transfer_chunk
         return -1;
     return transfer_chunk_down(run, chunk, status);
 }
+
+/* Copies and kernels on streams. */
+
+/* Parts of one array begin where the widest access of any kernel may. */
+enum { PART_BYTES = 256 };
+
+struct component_set {
+    cudaStream_t stream;
+    void *device[3]; /* of a, b, c: a chunk's, or in set 0 the whole arrays */
+};
+
+struct copies_state {
+    struct transfer_run run;
+    const struct copies *how;
+    struct component_set sets[COPIES_STREAMS];
+    int streams;      /* at least 1: the legacy default stream counts */
+    int buffered;     /* sets with arrays of their own: 1 where all sets share set 0's */
+    size_t chunk;     /* components of the longest chunk */
+    bool cuda_malloc; /* arrays come from cudaMalloc, else from the pool */
+};
+
+static size_t
+chunks_of(const struct copies_state *state)
+{
+    return (state->run.call->n + state->chunk - 1) / state->chunk;
+}
+
+static void
+shape(struct copies_state *state, const struct copies *how)
+{
+    const struct rung_call *call = state->run.call;
+    state->how = how;
+    state->streams = how->streams ? how->streams : 1;
+    state->buffered = how->chunk_param ? state->streams : 1;
+    if (how->chunk_param) {
+        state->chunk = (size_t)call->params[how->chunk_param];
+        if (state->chunk > call->n)
+            state->chunk = call->n;
+    } else {
+        const size_t streams = (size_t)state->streams, grain = PART_BYTES / state->run.width;
+        const size_t part = (call->n + streams - 1) / streams;
+        state->chunk = streams == 1 ? call->n : (part + grain - 1) / grain * grain;
+    }
+}
+
+static int
+open_streams(struct copies_state *state, struct status *status)
+{
+    for (int i = 0; i < state->how->streams; i++) {
+        cudaError_t error = cudaStreamCreate(&state->sets[i].stream);
+        if (error != cudaSuccess) {
+            state->sets[i].stream = NULL;
+            return device_status(status, error, "cudaStreamCreate");
+        }
+    }
+    return 0;
+}
+
+static void
+close_streams(struct copies_state *state)
+{
+    for (int i = 0; i < state->how->streams; i++) {
+        if (state->sets[i].stream)
+            device_ignore(cudaStreamDestroy(state->sets[i].stream));
+        state->sets[i].stream = NULL;
+    }
+}
+
+/* Pool memory is ordered on the set's own stream. */
+static int
+open_arrays(struct copies_state *state, struct status *status)
+{
+    const size_t bytes = (state->how->chunk_param ? state->chunk : state->run.call->n) * state->run.width;
+    for (int i = 0; i < state->buffered; i++)
+        for (int j = 0; j < 3; j++) {
+            struct component_set *set = &state->sets[i];
+            if (!state->cuda_malloc) {
+                if (pool_allocate(&state->run.scope, set->stream, bytes, &set->device[j], status) < 0)
+                    return -1;
+                continue;
+            }
+            cudaError_t error = cudaMalloc(&set->device[j], bytes);
+            if (error != cudaSuccess) {
+                set->device[j] = NULL;
+                return device_status(status, error, "cudaMalloc");
+            }
+        }
+    return 0;
+}
+
+static void
+close_arrays(struct copies_state *state)
+{
+    for (int i = 0; i < state->buffered; i++)
+        for (int j = 0; j < 3; j++) {
+            struct component_set *set = &state->sets[i];
+            if (!state->cuda_malloc)
+                pool_release(set->stream, set->device[j]);
+            else if (set->device[j])
+                device_ignore(cudaFree(set->device[j]));
+            set->device[j] = NULL;
+        }
+}
+
+static int
+queue_all(struct copies_state *state, struct status *status)
+{
+    const struct rung_call *call = state->run.call;
+    const size_t width = state->run.width;
+    for (size_t begin = 0, number = 0; begin < call->n; begin += state->chunk, number++) {
+        const int turn = (int)(number % (size_t)state->streams);
+        const struct component_set *arrays = &state->sets[state->buffered > 1 ? turn : 0];
+        const size_t offset = begin * width, device_offset = state->how->chunk_param ? 0 : offset;
+        const size_t left = call->n - begin;
+        struct transfer_chunk chunk = {
+            .a = (const char *)call->a + offset,
+            .b = (const char *)call->b + offset,
+            .c = (char *)call->c + offset,
+            .count = left < state->chunk ? left : state->chunk,
+            .number = number,
+            .stream = state->sets[turn].stream,
+            .stream_number = turn,
+            .blocking = state->how->blocking,
+        };
+        for (int i = 0; i < 3; i++)
+            chunk.device[i] = (char *)arrays->device[i] + device_offset;
+        if (transfer_chunk_queue(&state->run, &chunk, status) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Waits for all queued work, after an error too: then the caller may free and change its memory. */
+static int
+drain(struct copies_state *state, int result, struct status *status)
+{
+    /* The last blocking copy has waited for the work, but not for a timeline's event behind it. */
+    if (state->how->blocking && result == 0 && !state->run.call->timeline)
+        return 0;
+    if (state->how->device_wait) {
+        const cudaError_t error = cudaDeviceSynchronize();
+        return error == cudaSuccess || result < 0 ? result : device_status(status, error, "cudaDeviceSynchronize");
+    }
+    for (int i = 0; i < state->streams; i++) {
+        const cudaError_t error = stream_wait(state->sets[i].stream);
+        if (error != cudaSuccess && result == 0)
+            result = device_status(status, error, "cudaStreamSynchronize");
+    }
+    return result;
+}
+
+static int
+open_some(struct copies_state *state, bool streams, bool arrays, struct status *status)
+{
+    if (streams && open_streams(state, status) < 0)
+        return -1;
+    return arrays ? open_arrays(state, status) : 0;
+}
+
+int
+copies_run(const struct copies *how, const struct rung_call *call, struct status *status)
+{
+    if (call->n == 0)
+        return 0;
+    struct copies_state state = {0};
+    struct timeline *timeline = call->timeline;
+    int result = -1;
+    if (transfer_run_enter(&state.run, how->rung, call, status) < 0)
+        return transfer_run_leave(&state.run, -1, status);
+    shape(&state, how);
+
+    const bool asked = how->arrays == ARRAYS_AS_ASKED && call->params[PARAM_ALLOCATES];
+    const bool each_call = how->arrays == ARRAYS_MALLOC_EACH_CALL || how->arrays == ARRAYS_POOL_EACH_CALL;
+    const bool arrays_inside = asked || each_call, streams_inside = asked || how->streams_inside;
+    state.cuda_malloc = asked || how->arrays == ARRAYS_MALLOC_EACH_CALL;
+    if (timeline_open(timeline, 4 * chunks_of(&state) + 2, status) < 0 ||
+        open_some(&state, !streams_inside, !arrays_inside, status) < 0)
+        goto done;
+
+    transfer_clock_start(&state.run);
+    if (arrays_inside || streams_inside) {
+        const size_t entry = timeline_begin_host(timeline, TIMELINE_ALLOCATE);
+        const int opened = open_some(&state, streams_inside, arrays_inside, status);
+        timeline_end_host(timeline, entry);
+        if (opened < 0)
+            goto done;
+    }
+    result = queue_all(&state, status);
+    result = drain(&state, result, status);
+    if (arrays_inside || streams_inside) {
+        const size_t entry = timeline_begin_host(timeline, TIMELINE_FREE);
+        if (arrays_inside)
+            close_arrays(&state);
+        if (streams_inside)
+            close_streams(&state);
+        timeline_end_host(timeline, entry);
+    }
+    transfer_clock_stop(&state.run);
+done:
+    close_arrays(&state);
+    close_streams(&state);
+    return transfer_run_leave(&state.run, result, status);
+}

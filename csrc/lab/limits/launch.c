@@ -2,6 +2,7 @@
  * a kernel that keeps the stream busy until all is queued. The host's part is timed by the host's clock with nothing
  * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
+#include <stdlib.h>
 
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
@@ -10,7 +11,7 @@
 
 enum {
     ROUNDS_MAX = 64,
-    HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/clock.c */
+    HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/device_rung.c */
     QUEUED = 64,
     NODES = 512,                 /* of a graph, whose own launch is then 1 % of the time */
     ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs: each round averages over many kernels */
@@ -208,6 +209,204 @@ measure_programmatic(const struct probe *probe, int rounds, struct launch_limits
     /* Busy kernels hide all that does not wait for them; 2 * busy - twice cancels the busy time itself. */
     limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
     limits->programmatic.issued = issued / ISSUED;
+    return 0;
+}
+
+/* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache holds its memory. */
+
+enum {
+    SMALLEST = 24 << 10,
+    STEP = 4,
+    FRESH_NODES = 64,
+    FRESH_ROUNDS = 5,
+};
+
+struct fresh {
+    struct probe probe; /* `memory` is twice the L2 */
+    size_t l2;
+};
+
+struct stretch {
+    const struct fresh *fresh;
+    size_t bytes; /* of a node */
+    unsigned nodes;
+    cudaGraphExec_t exec;
+};
+
+static cudaError_t
+queue_nodes(const struct stretch *stretch)
+{
+    const struct probe *probe = &stretch->fresh->probe;
+    cudaError_t error = cudaSuccess;
+    for (unsigned i = 0; i < stretch->nodes && error == cudaSuccess; i++)
+        error = limits_merge_launch((char *)probe->memory + i * stretch->bytes, stretch->bytes, probe->stream);
+    return error;
+}
+
+static int
+stretch_open(struct stretch *stretch, struct status *status)
+{
+    const cudaStream_t stream = stretch->fresh->probe.stream;
+    cudaGraph_t graph = NULL;
+    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamBeginCapture");
+    error = queue_nodes(stretch);
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    if (error == cudaSuccess)
+        error = ended;
+    if (error == cudaSuccess)
+        error = cudaGraphInstantiate(&stretch->exec, graph, 0);
+    if (graph)
+        device_ignore(cudaGraphDestroy(graph));
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaGraphInstantiate");
+    error = cudaGraphUpload(stretch->exec, stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
+}
+
+static cudaError_t
+launch_stretch(const struct probe *probe, const void *argument)
+{
+    const struct stretch *stretch = argument;
+    return cudaGraphLaunch(stretch->exec, probe->stream);
+}
+
+/* Reads other memory first, until the L2 holds nothing of the nodes' memory. */
+static int
+stretch_time(const struct stretch *stretch, double *seconds, struct status *status)
+{
+    const struct fresh *fresh = stretch->fresh;
+    const struct probe *probe = &fresh->probe;
+    const cudaError_t error =
+        limits_read_launch((char *)probe->memory + fresh->l2 / 2, fresh->l2 / 2 * 3, probe->sink, probe->stream);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaLaunchKernel");
+    return probe_time(probe, HEAD_START_QUEUED, launch_stretch, stretch, "cudaGraphLaunch", seconds, status);
+}
+
+/* The median of all rounds but the first. */
+static int
+measure_fresh(const struct fresh *fresh, int rounds, double kernel, struct fresh_seconds *found, struct status *status)
+{
+    double each[FRESH_ROUNDS];
+    const size_t fit = fresh->l2 / 2 / found->bytes;
+    struct stretch stretch = {fresh, found->bytes, fit < FRESH_NODES ? (unsigned)fit : FRESH_NODES, NULL};
+    int result = stretch_open(&stretch, status);
+    for (int round = -1; round < rounds && result == 0; round++)
+        result = stretch_time(&stretch, &each[round < 0 ? 0 : round], status);
+    if (stretch.exec)
+        device_ignore(cudaGraphExecDestroy(stretch.exec));
+    if (result < 0)
+        return -1;
+    const double beyond = probe_median(each, rounds) - kernel;
+    found->seconds = beyond > 0 && stretch.nodes > 0 ? beyond / stretch.nodes : 0;
+    return 0;
+}
+
+/* Fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
+static int
+limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
+             struct status *status)
+{
+    struct fresh fresh = {0};
+    struct device_facts facts;
+    int result = -1;
+    if (rounds > FRESH_ROUNDS)
+        rounds = FRESH_ROUNDS;
+    if (device_facts(scope->device, &facts, status) < 0)
+        return -1;
+    fresh.l2 = facts.l2 / sizeof(uint64_t) * sizeof(uint64_t);
+    if (probe_open(&fresh.probe, scope, 2 * fresh.l2, status) < 0)
+        goto done;
+    size_t bytes = SMALLEST;
+    for (int i = 0; i < LIMITS_FRESH; i++, bytes *= STEP) {
+        sizes[i].bytes = bytes;
+        if (measure_fresh(&fresh, rounds, kernel, &sizes[i], status) < 0)
+            goto done;
+    }
+    result = 0;
+done:
+    probe_close(&fresh.probe);
+    return result;
+}
+
+/* What a launch over a table of jobs costs: the host writes the jobs, the driver copies them, and each block of the
+ * launch looks one up. It is timed once among other work, as a batch is called: the driver's code and memory have left
+ * the caches. */
+
+enum { JOBS = 1024, JOB_THREADS = 32 };
+
+/* The jobs' components in all; each job divides it by their number, as a caller who cuts an array does. */
+static volatile uint64_t components = 1000003;
+
+/* Host seconds for a table of `count` jobs, its allocation included, on a stream that has had none before. */
+static int
+table_pass(const struct probe *probe, cudaStream_t stream, const struct device_scope *scope, unsigned count,
+           double *seconds, struct status *status)
+{
+    void *device = NULL;
+    int result = -1;
+    const double begin = now_seconds();
+    struct limits_job *const jobs = malloc(count * sizeof *jobs);
+    if (!jobs)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
+    uint64_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t length = components / count + (i < components % count);
+        jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
+        at += length;
+    }
+    if (pool_allocate(scope, stream, count * sizeof *jobs, &device, status) < 0)
+        goto done;
+    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess)
+        error = limits_table_launch(device, count, JOB_THREADS, probe->sink, stream);
+    const cudaError_t waited = stream_wait(stream);
+    *seconds = now_seconds() - begin;
+    if (error == cudaSuccess)
+        error = waited;
+    result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+done:
+    pool_release(stream, device);
+    free(jobs);
+    return result;
+}
+
+static int
+table_on_new_stream(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
+                    struct status *status)
+{
+    cudaStream_t stream;
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamCreateWithFlags");
+    const int result = table_pass(probe, stream, scope, count, seconds, status);
+    device_ignore(cudaStreamDestroy(stream));
+    return result;
+}
+
+/* Host seconds to write and copy a table of one job, launch over it and wait, and for each further job; at most 64
+ * rounds. */
+static int
+limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
+             struct status *status)
+{
+    double one[ROUNDS_MAX], many[ROUNDS_MAX];
+    if (rounds > ROUNDS_MAX)
+        rounds = ROUNDS_MAX;
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0)
+            return -1;
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
+            return -1;
+    }
+    *table = probe_median(one, rounds);
+    const double further = probe_median(many, rounds) - *table;
+    *job = further > 0 ? further / (JOBS - 1) : 0;
     return 0;
 }
 

@@ -9,7 +9,6 @@
 #include "base/now.h"
 #include "base/status.h"
 #include "gpu/state.h"
-#include "lab/base/median.h"
 #include "lab/base/probes.h"
 
 struct probe {
@@ -31,19 +30,6 @@ typedef cudaError_t probe_launch(const struct probe *probe, const void *argument
  * work in messages. */
 int probe_time(const struct probe *probe, unsigned head_start, probe_launch *launch, const void *argument,
                const char *what, double *seconds, struct status *status);
-
-/* table.c: host seconds to write and copy a table of one job, launch over it and wait, and for each further job; at
- * most 64 rounds. */
-int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
-                 struct status *status);
-
-/* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
-int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
-                 struct status *status);
-
-/* pattern.c: looks memory through on the probe's stream; probe->memory has room for a struct pattern_found. */
-int pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t words, const struct pattern *pattern,
-                        struct pattern_found *found, double *seconds, struct status *status);
 
 /* Evicts everything from the calling core's own caches. */
 void probe_disturb(void);

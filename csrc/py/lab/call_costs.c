@@ -4,7 +4,7 @@
 #include "base/now.h"
 #include "choose/plan.h"
 #include "gpu/stream.h"
-#include "lab/ladder/raw_launch.h"
+#include "lab/ladder/latency.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/prepare.h"

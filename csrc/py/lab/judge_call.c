@@ -2,7 +2,7 @@
 #include "base/now.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
-#include "lab/ladder/clock.h"
+#include "lab/ladder/device_rung.h"
 #include "lab/ladder/trial.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"

@@ -3,7 +3,7 @@
 
 #include "base/now.h"
 #include "gpu/memory.h"
-#include "lab/ladder/clock.h"
+#include "lab/ladder/device_rung.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/rung_arguments.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "gpu/device.h"
-#include "lab/ladder/facts.h"
+#include "lab/ladder/device_rung.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/matrix_arguments.h"

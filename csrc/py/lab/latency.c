@@ -1,5 +1,5 @@
 /* Where the time of a latency rung goes, from Python. */
-#include "lab/ladder/latency_stages.h"
+#include "lab/ladder/latency.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/rung_arguments.h"

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "lab/base/rung.h"
-#include "lab/ladder/clock.h"
+#include "lab/ladder/device_rung.h"
 #include "operands.h"
 #include "sums.h"
 

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "double.h"
 #include "lab/base/rung.h"
-#include "lab/ladder/latency_stages.h"
+#include "lab/ladder/latency.h"
 #include "operands.h"
 #include "sums.h"
 

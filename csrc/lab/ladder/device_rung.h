@@ -1,11 +1,20 @@
-/* What a device rung's launch would take of the device, without making it. */
-#ifndef VECADD_LAB_LADDER_FACTS_H
-#define VECADD_LAB_LADDER_FACTS_H
+/* One launch of a device rung: timed, or described without being made. */
+#ifndef VECADD_LAB_LADDER_DEVICE_RUNG_H
+#define VECADD_LAB_LADDER_DEVICE_RUNG_H
 
 #include "base/status.h"
 #include "cuda/kernel_launch.h"
 #include "lab/base/rung.h"
 
+/* Launches a device rung on call->device in the order of call->stream, waits for it, and gives the seconds between CUDA
+ * events on both sides of the launch. Refuses operands less aligned than the rung asks for,
+ * and a device below its compute capability. */
+int rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status);
+
+/* Refuses a device below the rung's compute capability, where its kernel is empty. */
+int rung_check_capability(const struct rung *rung, int device, struct status *status);
+
+/* What a device rung's launch would take of the device, without making it. */
 struct rung_facts {
     struct kernel_launch launch; /* the rung's first launch; launches == 0: none, and all else is 0 */
     int registers;               /* a thread's */
