@@ -1,9 +1,12 @@
-/* The ladder from Python: the rungs, one run of one rung, and outputs that no earlier run has filled. */
+/* The ladder from Python: the rungs, one run of one rung, where its time goes, and what its launch takes. */
 #include <string.h>
 
 #include "base/now.h"
+#include "gpu/device.h"
 #include "gpu/memory.h"
 #include "lab/ladder/device_rung.h"
+#include "lab/ladder/latency.h"
+#include "lab/ladder/timeline.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/rung_arguments.h"
@@ -249,4 +252,203 @@ PyObject *
 py_clear(PyObject *module, PyObject *object)
 {
     return fill(module, object, 0);
+}
+
+static PyObject *
+triple(const unsigned xyz[3])
+{
+    return Py_BuildValue("(III)", xyz[0], xyz[1], xyz[2]);
+}
+
+/* The dtype of that name, or NULL with a TypeError. */
+static const struct dtype_row *
+dtype_row_named(const char *name)
+{
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (strcmp(dtype_table[dtype].name, name) == 0)
+            return &dtype_table[dtype];
+    PyErr_Format(PyExc_TypeError, "%s is no dtype that vecadd adds; vecadd._core.DTYPES lists them", name);
+    return NULL;
+}
+
+/* `size` as the call's number of components, or for a matrix rung as its extents. */
+static int
+size_from(const struct rung *rung, const struct dtype_row *dtype, PyObject *size, struct rung_call *call)
+{
+    if (rung->kind == RUNG_MATRIX)
+        return matrix_shape_from(rung, size, call);
+    const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred())
+        return -1;
+    if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize) {
+        PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
+        return -1;
+    }
+    call->n = (size_t)n * dtype->components;
+    return 0;
+}
+
+static int
+check_subject(const struct rung *rung, const struct dtype_row *dtype)
+{
+    if (!rung->launch)
+        PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device or matrix rung is a kernel to look at",
+                     rung->name, rung_kind_name[rung->kind]);
+    else if (!rung_takes(rung, (enum dtype)(dtype - dtype_table)))
+        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
+    else
+        return 0;
+    return -1;
+}
+
+const char rung_facts_doc[] = PyDoc_STR(
+    "rung_facts($module, name, dtype, n, /, *, block=0, params={}, device=0)\n--\n\n"
+    "How a device rung would be launched for n elements of a dtype (a name of DTYPES) at aligned addresses, or a\n"
+    "matrix rung for n = (rows, columns) of its matrix, and for n = (rows, columns, inner) of a product whose\n"
+    "factors have inner columns and inner rows; and what the kernel takes. Queues nothing. A dict: registers and\n"
+    "local (bytes) of a thread; static_shared and\n"
+    "dynamic_shared (bytes) of a block; grid and block, (x, y, z); launches, how many kernels a run queues (0 for\n"
+    "no element: all else is 0 then; of several the first is described); active_blocks, those that a\n"
+    "multiprocessor holds at once, by cudaOccupancyMaxActiveBlocksPerMultiprocessor; occupancy, their warps as a\n"
+    "share of the most it can hold; waves, the grid's blocks over those that the device holds at once;\n"
+    "loads_in_flight and bytes_per_load of a thread.\n\n"
+    "Raises what run_rung raises, and ValueError for a negative n and for a rung of another kind.");
+
+PyObject *
+py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "block", "params", "device", NULL};
+    const char *name, *dtype_name;
+    PyObject *size;
+    int block = 0, device = 0;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "ssO|$iO!i:rung_facts", names, &name, &dtype_name, &size,
+                                     &block, &PyDict_Type, &params, &device))
+        return NULL;
+    const struct rung *rung = rung_from_name(name);
+    const struct dtype_row *dtype = rung ? dtype_row_named(dtype_name) : NULL;
+    struct rung_call call = {.component = dtype ? dtype->component : 0, .device = device};
+    if (!dtype || check_subject(rung, dtype) < 0 || size_from(rung, dtype, size, &call) < 0 ||
+        rung_choices_from(rung, block, params, &call) < 0)
+        return NULL;
+
+    struct rung_facts facts;
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_check_ordinal(device, &status) < 0 || rung_facts(rung, &call, &facts, &status) < 0;
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    const bool queued = facts.launch.launches > 0;
+    /* An addition to what c holds loads that too; the row's number is that of its usual parameters. */
+    const int loads =
+        (int)rung->loads_in_flight + (rung_leaves(rung, call.params) == SUM_ADDED) - (rung->sum == SUM_ADDED);
+    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:i,s:I}", "registers", facts.registers,
+                         "static_shared", (Py_ssize_t)facts.static_shared, "dynamic_shared",
+                         (Py_ssize_t)facts.launch.shared, "local", (Py_ssize_t)facts.local, "grid",
+                         triple(facts.launch.grid), "block", triple(facts.launch.block), "launches",
+                         facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
+                         "waves", facts.waves, "loads_in_flight", queued ? loads : 0, "bytes_per_load",
+                         queued ? rung_bytes_per_load(rung, dtype->component) : 0);
+}
+
+static PyObject *
+stages_dict(const struct latency_stages *stages)
+{
+    if (!stages->graph)
+        return Py_BuildValue("{s:d,s:d}", "issue", stages->issue, "total", stages->total);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "issue", stages->issue, "total", stages->total, "capture",
+                         stages->capture, "instantiate", stages->instantiate, "launch", stages->total, "destroy",
+                         stages->destroy);
+}
+
+const char latency_stages_doc[] = PyDoc_STR(
+    "latency_stages($module, name, a, b, out, /, *, params={})\n--\n\n"
+    "Runs a latency rung once into out and returns the seconds of its stages by the host's clock: 'issue' until\n"
+    "all is queued and 'total' until all is done, which is what run_rung returns. Graph rungs add what lies\n"
+    "outside of it: 'capture', 'instantiate' (the upload to the device included) and 'destroy'; their 'launch' is\n"
+    "one call and its work, all of 'total'. Operands and params are run_rung's.\n\n"
+    "Raises ValueError for a rung of another kind, and what run_rung raises.");
+
+PyObject *
+py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "", "params", NULL};
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    const char *name;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:latency_stages", names, &name, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
+        return NULL;
+    struct rung_arguments given;
+    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
+        return NULL;
+    if (given.rung->kind != RUNG_LATENCY)
+        return PyErr_Format(PyExc_ValueError, "%s is a %s rung: stages are those of the latency rungs, %s", name,
+                            rung_kind_name[given.rung->kind], "which vecadd.ladder.names('latency') lists");
+
+    struct status status;
+    struct latency_stages stages;
+    given.call.stages = &stages;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = rung_arguments_join(&given, &status) < 0 || given.rung->run(&given.call, &status) < 0;
+    PyEval_RestoreThread(released);
+    return failed ? status_raise(state, &status) : stages_dict(&stages);
+}
+
+const char timeline_doc[] = PyDoc_STR(
+    "timeline($module, name, a, b, out, /, *, params={})\n--\n\n"
+    "Runs a transfer rung once into out and returns when each of its steps began and ended: a list of tuples\n"
+    "(what, stream, chunk, begin, end) in the order in which they were queued, seconds from the first begin.\n"
+    "what is \"to_device\", \"kernel\" or \"to_host\", by CUDA events before and after each copy and kernel on\n"
+    "its stream; streams count from 0. Where the rung allocates inside its timed part, \"allocate\" and \"free\"\n"
+    "are there too, by the host's clock and with stream -1; so are managed's copies, which the host does.\n"
+    "hybrid's has what its GPU does. No elements, no steps.\n\n"
+    "Raises ValueError for rungs of another kind, and what run_rung raises.");
+
+static PyObject *
+list_of(const struct timeline *timeline)
+{
+    const struct timeline_entry *entries;
+    const size_t count = timeline_entries(timeline, &entries);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *entry = Py_BuildValue("(sindd)", timeline_what_name[entries[i].what], entries[i].stream,
+                                        (Py_ssize_t)entries[i].chunk, entries[i].begin, entries[i].end);
+        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *
+py_timeline(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "", "params", NULL};
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    const char *name;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:timeline", names, &name, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
+        return NULL;
+    const struct rung *rung = rung_named(name);
+    if (rung && rung->kind != RUNG_TRANSFER)
+        return PyErr_Format(PyExc_ValueError, "%s is a %s rung; a timeline is of a transfer rung", name,
+                            rung_kind_name[rung->kind]);
+    struct rung_arguments given;
+    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
+        return NULL;
+    struct timeline *timeline = given.call.timeline = timeline_new();
+    if (!timeline)
+        return PyErr_NoMemory();
+
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = rung->run(&given.call, &status);
+    PyEval_RestoreThread(released);
+    PyObject *list = failed ? status_raise(state, &status) : list_of(timeline);
+    timeline_free(timeline);
+    return list;
 }

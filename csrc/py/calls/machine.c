@@ -1,6 +1,10 @@
-/* The core's facts for vecadd.info and the bench: the host, CUDA's versions, the GPUs. */
+/* The machine from Python, for vecadd.info, the bench and `vecadd tune`: the host, CUDA's versions, the GPUs, their
+ * launch configs, and the files that `vecadd tune` writes. */
+#include <limits.h>
+
 #include "base/cgroup.h"
 #include "base/ram.h"
+#include "base/tuned_file.h"
 #include "gpu/device.h"
 #include "host/add.h"
 #include "host/cache.h"
@@ -123,4 +127,108 @@ py_gpu_facts(PyObject *module, PyObject *Py_UNUSED(none))
         Py_XDECREF(facts);
     }
     return list;
+}
+
+static const char *const source_name[] = {
+    [LAUNCH_CONFIGS_MEASURED] = "shipped",
+    [LAUNCH_CONFIGS_INHERITED] = "inherited",
+    [LAUNCH_CONFIGS_TUNED] = "tuned",
+};
+
+static PyObject *
+list_of_rows(const struct launch_configs *launch_configs)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < launch_configs->count; i++) {
+        const struct launch_config *row = &launch_configs->row[i];
+        PyObject *item = Py_BuildValue("(nIiI)", (Py_ssize_t)row->min_bytes, row->block, (int)row->loads, row->demoted);
+        if (!item || PyList_Append(rows, item) < 0)
+            Py_CLEAR(rows);
+        Py_XDECREF(item);
+    }
+    return rows;
+}
+
+const char device_launch_configs_doc[] = PyDoc_STR(
+    "device_launch_configs($module, device, /)\n--\n\n"
+    "What additions on a device go by, a dict: 'key' (of its tuned file), 'l2' (bytes), 'source' ('shipped',\n"
+    "'inherited' from another compute capability, 'tuned'), 'rows' and 'shipped', the build's own: tuples (bytes of\n"
+    "a, b and c from which on it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 that the\n"
+    "end of each input is demoted in). Starts the device. Raises RuntimeError where there is none, ValueError for an\n"
+    "ordinal that is none.");
+
+PyObject *
+py_device_launch_configs(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct status status;
+    struct device_launch_configs launch_configs;
+    int device;
+    if (!PyArg_ParseTuple(arguments, "i:device_launch_configs", &device))
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    const int failed =
+        device_check_ordinal(device, &status) < 0 || device_launch_configs(device, &launch_configs, &status) < 0;
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(state, &status);
+    PyObject *rows = list_of_rows(&launch_configs.used), *shipped = list_of_rows(&launch_configs.shipped);
+    if (!rows || !shipped) {
+        Py_XDECREF(rows);
+        Py_XDECREF(shipped);
+        return NULL;
+    }
+    return Py_BuildValue("{s:s,s:n,s:s,s:N,s:N}", "key", launch_configs.key, "l2", (Py_ssize_t)launch_configs.used.l2,
+                         "source", source_name[launch_configs.used.source], "rows", rows, "shipped", shipped);
+}
+
+const char tuned_path_doc[] =
+    PyDoc_STR("tuned_path($module, kind, key, /)\n--\n\n"
+              "The path of the file of that kind and key, whether it exists or not; None where the environment names\n"
+              "no folder, for a key that is no line, and for a path that no file can have.");
+
+PyObject *
+py_tuned_path(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    const char *kind, *key;
+    char path[PATH_MAX];
+    if (!PyArg_ParseTuple(arguments, "ss:tuned_path", &kind, &key))
+        return NULL;
+    if (!tuned_file_path(kind, key, path, sizeof path))
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(path);
+}
+
+static bool
+append_row(void *context, const char *name, const double *number, int count)
+{
+    PyObject *rows = context, *numbers = PyTuple_New(count);
+    for (int i = 0; numbers && i < count; i++) {
+        PyObject *value = PyFloat_FromDouble(number[i]);
+        if (!value || PyTuple_SetItem(numbers, i, value) < 0)
+            Py_CLEAR(numbers);
+    }
+    PyObject *row = numbers ? Py_BuildValue("(sN)", name, numbers) : NULL;
+    const bool appended = row && PyList_Append(rows, row) == 0;
+    Py_XDECREF(row);
+    return appended;
+}
+
+const char tuned_rows_doc[] =
+    PyDoc_STR("tuned_rows($module, kind, key, /)\n--\n\n"
+              "The rows of that file, (name, numbers) each; None where there is none that is whole and of that key.");
+
+PyObject *
+py_tuned_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    const char *kind, *key;
+    if (!PyArg_ParseTuple(arguments, "ss:tuned_rows", &kind, &key))
+        return NULL;
+    PyObject *rows = PyList_New(0);
+    if (rows && tuned_file_read(kind, key, append_row, rows))
+        return rows;
+    Py_XDECREF(rows);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
 }
