@@ -164,7 +164,7 @@ def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | 
 
 # One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer" |
 # "latency" | "matrix"), family ("kernels" | "precision" for device rungs, "transpose" | "sgemm" for matrix rungs, else
-# ""), after (a rung or None), changes, tested, dtypes, load (the load instruction of the float32 kernel, a precision
+# ""), after (a rung or None), changes, dtypes, load (the load instruction of the float32 kernel, a precision
 # rung's float16 kernel, on sm_90; "" where there is none), headline, sum ("written" | "added" | "added by each thread"
 # | "raced"; of matrix rungs "copy" | "transpose" | "product"), bytes_per_element, bytes_per_load, loads_in_flight,
 # block, blocks, min_cc, alignment, params {name: (least, usual, most)}; rungs' docstring has the rest.

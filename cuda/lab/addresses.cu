@@ -28,31 +28,17 @@ strided_launch(const struct rung_call *call)
 {
     const uint64_t stride = static_cast<uint64_t>(call->params[0]);
     return launch_threads<WIDTH_COMPONENTS>(
-        call, BLOCK, [=](auto) { return ceil_div(call->n, stride) * stride; },
+        call, [=](auto) { return ceil_div(call->n, stride) * stride; },
         [](auto component) { return strided_add<decltype(component)>; }, stride);
 }
 
 extern "C" const struct rung rung_strided = {
     .name = "strided",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "elements `stride` apart in a warp: bursts used in part",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"stride", "elements between neighbouring threads", 1, 8, 1024}},
     .launch = strided_launch,
-    .run = nullptr,
 };
 
 // offset: each warp begins `offset` components past a 128-byte boundary.
@@ -81,32 +67,17 @@ static int
 offset_launch(const struct rung_call *call)
 {
     const uint64_t offset = call->n ? static_cast<uint64_t>(call->params[0]) % call->n : 0;
-    return launch_threads<WIDTH_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return offset_add<decltype(component)>; },
-        offset);
+    return launch_each<WIDTH_COMPONENTS>(
+        call, [](auto component) { return offset_add<decltype(component)>; }, offset);
 }
 
 extern "C" const struct rung rung_offset = {
     .name = "offset",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "warps begin `offset` elements past a burst",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"offset", "elements past a 128-byte boundary", 0, 1, 1024}},
     .launch = offset_launch,
-    .run = nullptr,
 };
 
 // divergent: the threads of a warp take `paths` ways through the same code.
@@ -135,32 +106,18 @@ divergent_add(const typename Component::element *a, const typename Component::el
 static int
 divergent_launch(const struct rung_call *call)
 {
-    return launch_threads<WIDTH_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; },
-        [](auto component) { return divergent_add<decltype(component)>; }, static_cast<unsigned>(call->params[0]));
+    return launch_each<WIDTH_COMPONENTS>(
+        call, [](auto component) { return divergent_add<decltype(component)>; },
+        static_cast<unsigned>(call->params[0]));
 }
 
 extern "C" const struct rung rung_divergent = {
     .name = "divergent",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "`paths` ways through a warp, one after the other",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"paths", "ways that the threads of a warp take", 1, WARP, WARP}},
     .launch = divergent_launch,
-    .run = nullptr,
 };
 
 // index_dim3: the array as rows of a matrix, indexed by two-dimensional blocks.
@@ -187,7 +144,7 @@ static int
 index_dim3_launch(const struct rung_call *call)
 {
     const uint64_t width = static_cast<uint64_t>(call->params[0]);
-    const unsigned height = block_of(call, BLOCK) / WARP;
+    const unsigned height = block_of(call) / WARP;
     const uint64_t columns = call->n < width ? call->n : width, rows = ceil_div(ceil_div(call->n, width), height);
     if (rows > UINT16_MAX) /* of blocks in y */
         return cudaErrorInvalidConfiguration;
@@ -198,25 +155,11 @@ index_dim3_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_index_dim3 = {
     .name = "index_dim3",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "row and column from two-dimensional blocks",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"width", "elements of a row", 32, 8192, 1 << 20}},
     .launch = index_dim3_launch,
-    .run = nullptr,
 };
 
 // index_divmod: the array as rows of a matrix, row and column by division.
@@ -244,32 +187,17 @@ static int
 index_divmod_launch(const struct rung_call *call)
 {
     const uint64_t width = static_cast<uint64_t>(call->params[0]);
-    return launch_threads<WIDTH_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; },
-        [](auto component) { return index_divmod_add<decltype(component)>; }, width, width);
+    return launch_each<WIDTH_COMPONENTS>(
+        call, [](auto component) { return index_divmod_add<decltype(component)>; }, width, width);
 }
 
 extern "C" const struct rung rung_index_divmod = {
     .name = "index_divmod",
-    .kind = RUNG_DEVICE,
     .after = "index_dim3",
     .changes = "row and column by / and %",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"width", "elements of a row", 32, 8192, 1 << 20}},
     .launch = index_divmod_launch,
-    .run = nullptr,
 };
 
 // block_shape: the array as a box, walked by three-dimensional blocks.
@@ -300,7 +228,7 @@ block_shape_add(const typename Component::element *a, const typename Component::
 static int
 block_shape_launch(const struct rung_call *call)
 {
-    const unsigned threads = block_of(call, BLOCK), x = call->params[0], y = call->params[1], z = threads / (x * y);
+    const unsigned threads = block_of(call), x = call->params[0], y = call->params[1], z = threads / (x * y);
     const uint64_t rows = ceil_div(call->n, WIDTH), planes = ceil_div(rows, HEIGHT);
     if (x * y * z != threads || ceil_div(planes, z) > UINT16_MAX)
         return cudaErrorInvalidConfiguration;
@@ -312,23 +240,9 @@ block_shape_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_block_shape = {
     .name = "block_shape",
-    .kind = RUNG_DEVICE,
     .after = "index_dim3",
     .changes = "three-dimensional blocks of x * y * z threads",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"x", "threads along a row", 1, 16, 1024}, {"y", "threads across rows", 1, 2, 1024}},
     .launch = block_shape_launch,
-    .run = nullptr,
 };

@@ -77,7 +77,7 @@ async_copy_launch(const struct rung_call *call)
     const cudaError_t error = resident_threads(call->n, &threads);
     if (error != cudaSuccess)
         return error;
-    const unsigned block = block_of(call, BLOCK);
+    const unsigned block = block_of(call);
     return launch_grid(kernel, dim3(ceil_div(threads, block)), dim3(block), 2 * stages * block * bytes, target_of(call),
                        static_cast<const uint32_t *>(call->a), static_cast<const uint32_t *>(call->b),
                        static_cast<uint32_t *>(call->c), call->n);
@@ -85,25 +85,15 @@ async_copy_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_async_copy = {
     .name = "async_copy",
-    .kind = RUNG_DEVICE,
     .after = "float4_unroll2",
     .changes = "cp.async into shared memory, a ring of stages",
-    .tested = "gpu",
     .components = FLOAT32_COMPONENT,
-    .family = FAMILY_KERNELS,
     .load = "LDGSTS.E.BYPASS.128",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
     .loads_in_flight = 4,
-    .block = BLOCK,
-    .blocks = 0,
     .min_cc = 80,
-    .alignment = 0,
     .params = {{"stages", "stages of the ring", 2, 2, 3},
                {"through_l1", "1: through the L1 (ca), 0: past it (cg), for pieces of 16 bytes", 0, 0, 1},
                {"bytes", "of a piece at most: 16, 8 or 4", 4, 16, 16}},
     .launch = async_copy_launch,
-    .run = nullptr,
 };

@@ -52,7 +52,7 @@ bulk_copy_add(const typename Component::element *a, const typename Component::el
 static int
 bulk_copy_launch(const struct rung_call *call)
 {
-    const unsigned block = block_of(call, BLOCK);
+    const unsigned block = block_of(call);
     const uintptr_t place = reinterpret_cast<uintptr_t>(call->a) | reinterpret_cast<uintptr_t>(call->b) |
                             reinterpret_cast<uintptr_t>(call->c);
     if (call->n == 0)
@@ -72,25 +72,14 @@ bulk_copy_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_bulk_copy = {
     .name = "bulk_copy",
-    .kind = RUNG_DEVICE,
     .after = "async_copy",
     .changes = "two bulk copies a block, ordered by one thread",
-    .tested = "gpu",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "UBLKCP.S.G",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
     .min_cc = 90,
-    .alignment = 0,
     .params = {{"bulk", "1: bulk copies where addresses allow them, 0: none, as where they do not", 0, 1, 1}},
     .launch = bulk_copy_launch,
-    .run = nullptr,
 };
 
 // bulk_tensor_copy: bulk copies that know the array's shape.
@@ -182,7 +171,7 @@ bulk_tensor_copy_launch(const struct rung_call *call)
     return with_component_of<LADDER_COMPONENTS>(call, [=](auto component) -> int {
         using element = typename decltype(component)::element;
         using vector = vector_of<decltype(component)>;
-        const unsigned block = block_of(call, BLOCK);
+        const unsigned block = block_of(call);
         const uint64_t tile = static_cast<uint64_t>(block) * vector::size, blocks = ceil_div(call->n, tile);
         uint64_t width = BOX_MAX;
         while (tile % width)
@@ -211,23 +200,12 @@ bulk_tensor_copy_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_bulk_tensor_copy = {
     .name = "bulk_tensor_copy",
-    .kind = RUNG_DEVICE,
     .after = "bulk_copy",
     .changes = "tensor maps: boxes of rows, cut by the hardware",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "UTMALDG.2D",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
     .min_cc = 90,
     .alignment = 16,
-    .params = {},
     .launch = bulk_tensor_copy_launch,
-    .run = nullptr,
 };

@@ -53,8 +53,7 @@ static const auto waiting_kernel = [](auto component) { return add_after_wait<de
 static int
 launch_serial(const struct rung_call *call)
 {
-    return launch_threads<LATENCY_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; }, waiting_kernel);
+    return launch_each<LATENCY_COMPONENTS>(call, waiting_kernel);
 }
 
 static int

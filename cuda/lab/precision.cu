@@ -49,12 +49,6 @@ add_tail(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n, uint64_t
         c[i] = add_one<Component>(a[i], b[i]);
 }
 
-inline uint64_t
-threads_for(uint64_t n, uint64_t size)
-{
-    return n / size + n % size;
-}
-
 // half: 16-bit elements in place of 32-bit ones, one a thread.
 //
 //   after    naive
@@ -77,31 +71,18 @@ half_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 static int
 half_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return half_add<decltype(component)>; });
+    return launch_each<PRECISION_COMPONENTS>(call, [](auto component) { return half_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half = {
     .name = "half",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "16-bit elements: half the bytes, one element a thread",
-    .tested = "double",
     .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E.U16",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 2,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = half_launch,
-    .run = nullptr,
 };
 
 // half2: two neighbouring elements a thread, loaded as one word and added one after the other.
@@ -128,32 +109,17 @@ half2_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 static int
 half2_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_COMPONENTS>(
-        call, BLOCK, [call](auto) { return threads_for(call->n, WORD); },
-        [](auto component) { return half2_add<decltype(component)>; });
+    return launch_vectors<PRECISION_COMPONENTS, 4>(call, [](auto component) { return half2_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half2 = {
     .name = "half2",
-    .kind = RUNG_DEVICE,
     .after = "half",
     .changes = "a word of two elements a thread, two scalar additions",
-    .tested = "double",
     .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 4,
-    .params = {},
     .launch = half2_launch,
-    .run = nullptr,
 };
 
 // half2_hadd2: a word of two elements, and both added at once.
@@ -178,32 +144,18 @@ half2_hadd2_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 static int
 half2_hadd2_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_COMPONENTS>(
-        call, BLOCK, [call](auto) { return threads_for(call->n, WORD); },
-        [](auto component) { return half2_hadd2_add<decltype(component)>; });
+    return launch_vectors<PRECISION_COMPONENTS, 4>(call,
+                                                   [](auto component) { return half2_hadd2_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half2_hadd2 = {
     .name = "half2_hadd2",
-    .kind = RUNG_DEVICE,
     .after = "half2",
     .changes = "one packed addition for both elements of a word",
-    .tested = "double",
     .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 4,
-    .params = {},
     .launch = half2_hadd2_launch,
-    .run = nullptr,
 };
 
 // half8: eight neighbouring elements a thread, as four words.
@@ -240,32 +192,19 @@ half8_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 static int
 half8_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_COMPONENTS>(
-        call, BLOCK, [call](auto) { return threads_for(call->n, COMPONENTS); },
-        [](auto component) { return half8_add<decltype(component)>; });
+    return launch_vectors<PRECISION_COMPONENTS, 16>(call,
+                                                    [](auto component) { return half8_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half8 = {
     .name = "half8",
-    .kind = RUNG_DEVICE,
     .after = "half2",
     .changes = "four words of two elements a thread",
-    .tested = "double",
     .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
     .loads_in_flight = 8,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 4,
-    .params = {},
     .launch = half8_launch,
-    .run = nullptr,
 };
 
 // half8_pack: eight neighbouring elements a thread, as one 16-byte vector.
@@ -296,32 +235,20 @@ half8_pack_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 static int
 half8_pack_launch(const struct rung_call *call)
 {
-    const auto threads = [call](auto component) { return threads_for(call->n, vector_size(component)); };
-    return launch_threads<PRECISION_COMPONENTS>(call, BLOCK, threads,
-                                                [](auto component) { return half8_pack_add<decltype(component)>; });
+    return launch_vectors<PRECISION_COMPONENTS, 16>(call,
+                                                    [](auto component) { return half8_pack_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half8_pack = {
     .name = "half8_pack",
-    .kind = RUNG_DEVICE,
     .after = "half8",
     .changes = "one 16-byte vector a thread, four packed additions",
-    .tested = "double",
     .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E.128",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
-    .params = {},
     .launch = half8_pack_launch,
-    .run = nullptr,
 };
 
 extern "C" const struct rung *const precision_rungs[] = {&rung_half,  &rung_half2,      &rung_half2_hadd2,

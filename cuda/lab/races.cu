@@ -26,31 +26,20 @@ race_add(const typename Component::element *a, const typename Component::element
 static int
 race_launch(const struct rung_call *call)
 {
-    return launch_blocks<ATOMIC_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)),
+    return launch_blocks<ATOMIC_COMPONENTS>(call, dim3(1), dim3(block_of(call)),
                                             [](auto component) { return race_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_race = {
     .name = "race",
-    .kind = RUNG_DEVICE,
     .after = "single_block",
     .changes = "every thread adds to every element: updates are lost",
-    .tested = "gpu",
     .components = ATOMIC_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
     .sum = SUM_RACED,
     .bytes_per_element = 16,
-    .bytes_per_load = 4,
     .loads_in_flight = 3,
-    .block = BLOCK,
     .blocks = 1,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = race_launch,
-    .run = nullptr,
 };
 
 // atomic: race with atomic additions: right, and slow.
@@ -89,29 +78,17 @@ atomic_add(const typename Component::element *a, const typename Component::eleme
 static int
 atomic_launch(const struct rung_call *call)
 {
-    return launch_blocks<ATOMIC_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)),
+    return launch_blocks<ATOMIC_COMPONENTS>(call, dim3(1), dim3(block_of(call)),
                                             [](auto component) { return atomic_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_atomic = {
     .name = "atomic",
-    .kind = RUNG_DEVICE,
     .after = "race",
     .changes = "atomicAdd: every update counts",
-    .tested = "double",
     .components = ATOMIC_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
     .sum = SUM_ADDED_BY_EACH_THREAD,
     .bytes_per_element = 16,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
     .blocks = 1,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = atomic_launch,
-    .run = nullptr,
 };

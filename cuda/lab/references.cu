@@ -48,27 +48,16 @@ tuned_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_tuned = {
     .name = "tuned",
-    .kind = RUNG_DEVICE,
     .after = "float4",
     .changes = "any alignment, block and cache policy by bytes",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
     .headline = true,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"loads", "0 by the table, 1 plain, 2 evict_last", 0, 0, 2},
                {"warps", "warps a block, 0 by the table", 0, 0, 32},
                {"demoted", "sixtieths of the L2 that each input loses evict_last in; loads 0: by the table", 0, 0, 60}},
     .launch = tuned_launch,
-    .run = nullptr,
 };
 
 // copy_device: document 002's function with the memory that its pointers are said to be in: the device's.
@@ -128,24 +117,8 @@ copy_device_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_copy_device = {
     .name = "copy_device",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "device arrays copied into three new ones, added there, copied back, freed",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .by_name = true,
     .launch = copy_device_launch,
-    .run = nullptr,
 };

@@ -7,7 +7,7 @@
 #include "cuda/launch.cuh"
 #include "lab/base/rung.h"
 
-enum { BLOCK = 256, WARP = 32 }; /* threads: a block by default, a warp */
+constexpr unsigned BLOCK = RUNG_BLOCK, WARP = 32; /* threads: of a block by default, of a warp */
 
 enum {
     ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1,
@@ -51,9 +51,9 @@ with_component_of(const struct rung_call *call, Visit visit)
 }
 
 inline unsigned
-block_of(const struct rung_call *call, unsigned usual)
+block_of(const struct rung_call *call)
 {
-    return call->block ? call->block : usual;
+    return call->block ? call->block : BLOCK;
 }
 
 inline launch_target
@@ -68,12 +68,11 @@ ceil_div(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* Components of a 16-byte vector. */
-template <typename Component>
-constexpr uint64_t
-vector_size(Component)
+/* A thread for each whole vector of `size` components, and one for each component after the last of them. */
+inline uint64_t
+threads_for(uint64_t n, uint64_t size)
 {
-    return vector_of<Component>::size;
+    return n / size + n % size;
 }
 
 /* Queues the kernel that kernel_for(component) gives, a function of (a, b, c, n, parameters...). Queues nothing for n =
@@ -92,18 +91,37 @@ launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor ker
     });
 }
 
-/* Queues the kernel on threads_for(component) threads, in blocks of the call's size or of the default. */
-template <int Components, typename ThreadsFor, typename KernelFor, typename... Parameters>
+/* Queues the kernel on threads(component) threads, in blocks of the call's size or of the default. */
+template <int Components, typename Threads, typename KernelFor, typename... Parameters>
 inline int
-launch_threads(const struct rung_call *call, unsigned usual_block, ThreadsFor threads_for, KernelFor kernel_for,
-               Parameters... parameters)
+launch_threads(const struct rung_call *call, Threads threads, KernelFor kernel_for, Parameters... parameters)
 {
     return with_component_of<Components>(call, [&](auto component) -> int {
         using element = typename decltype(component)::element;
-        return launch(kernel_for(component), threads_for(component), block_of(call, usual_block), target_of(call),
+        return launch(kernel_for(component), threads(component), block_of(call), target_of(call),
                       static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                       static_cast<element *>(call->c), call->n, parameters...);
     });
+}
+
+/* A thread for each component. */
+template <int Components, typename KernelFor, typename... Parameters>
+inline int
+launch_each(const struct rung_call *call, KernelFor kernel_for, Parameters... parameters)
+{
+    return launch_threads<Components>(
+        call, [call](auto) { return call->n; }, kernel_for, parameters...);
+}
+
+/* A thread for each vector of so many bytes, and for each component after the last. */
+template <int Components, unsigned Bytes, typename KernelFor>
+inline int
+launch_vectors(const struct rung_call *call, KernelFor kernel_for)
+{
+    const auto threads = [call](auto component) {
+        return threads_for(call->n, vector_of<decltype(component), Bytes>::size);
+    };
+    return launch_threads<Components>(call, threads, kernel_for);
 }
 
 inline cudaError_t

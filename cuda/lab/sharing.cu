@@ -31,25 +31,12 @@ single_thread_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_single_thread = {
     .name = "single_thread",
-    .kind = RUNG_DEVICE,
-    .after = nullptr,
     .changes = "one thread walks all elements",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
     .block = 1,
     .blocks = 1,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {ACCUMULATE_PARAM(0)},
     .launch = single_thread_launch,
-    .run = nullptr,
 };
 
 // single_block_chunked: one block, each thread with a contiguous run of its own, as work is shared among CPU threads.
@@ -75,7 +62,7 @@ single_block_chunked_add(const typename Component::element *a, const typename Co
 static int
 single_block_chunked_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)), [call](auto component) {
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call)), [call](auto component) {
         return call->params[0] ? single_block_chunked_add<decltype(component), true>
                                : single_block_chunked_add<decltype(component), false>;
     });
@@ -83,25 +70,12 @@ single_block_chunked_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_single_block_chunked = {
     .name = "single_block_chunked",
-    .kind = RUNG_DEVICE,
     .after = "single_thread",
     .changes = "one block, a contiguous run for each thread",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
     .blocks = 1,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {ACCUMULATE_PARAM(0)},
     .launch = single_block_chunked_launch,
-    .run = nullptr,
 };
 
 // single_block: one block whose threads stride through the array side by side.
@@ -127,7 +101,7 @@ single_block_add(const typename Component::element *a, const typename Component:
 static int
 single_block_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)), [call](auto component) {
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call)), [call](auto component) {
         return call->params[0] ? single_block_add<decltype(component), true>
                                : single_block_add<decltype(component), false>;
     });
@@ -135,26 +109,28 @@ single_block_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_single_block = {
     .name = "single_block",
-    .kind = RUNG_DEVICE,
     .after = "single_block_chunked",
     .changes = "threads side by side: coalesced; accumulates: 16 bytes an element",
-    .tested = "double",
     .components = WIDTH_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
     .sum = SUM_ADDED,
     .bytes_per_element = 16,
-    .bytes_per_load = 4,
     .loads_in_flight = 3,
-    .block = BLOCK,
     .blocks = 1,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {ACCUMULATE_PARAM(1)},
     .launch = single_block_launch,
-    .run = nullptr,
 };
+
+/* As many blocks as the first parameter says on every multiprocessor. */
+template <typename KernelFor>
+static int
+launch_some_blocks(const struct rung_call *call, KernelFor kernel_for)
+{
+    unsigned count;
+    const cudaError_t error = multiprocessors(&count);
+    if (error != cudaSuccess)
+        return error;
+    return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call)), kernel_for);
+}
 
 // grid_stride: a few blocks on every multiprocessor, all striding through the array together.
 //
@@ -180,38 +156,22 @@ grid_stride_add(const typename Component::element *a, const typename Component::
 static int
 grid_stride_launch(const struct rung_call *call)
 {
-    unsigned count;
-    const cudaError_t error = multiprocessors(&count);
-    if (error != cudaSuccess)
-        return error;
-    return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                            [call](auto component) {
-                                                return call->params[1] ? grid_stride_add<decltype(component), true>
-                                                                       : grid_stride_add<decltype(component), false>;
-                                            });
+    return launch_some_blocks(call, [call](auto component) {
+        return call->params[1] ? grid_stride_add<decltype(component), true>
+                               : grid_stride_add<decltype(component), false>;
+    });
 }
 
 extern "C" const struct rung rung_grid_stride = {
     .name = "grid_stride",
-    .kind = RUNG_DEVICE,
     .after = "single_block",
     .changes = "some blocks on every multiprocessor; accumulates: 16 bytes an element",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
     .sum = SUM_ADDED,
     .bytes_per_element = 16,
-    .bytes_per_load = 4,
     .loads_in_flight = 3,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}, ACCUMULATE_PARAM(1)},
     .launch = grid_stride_launch,
-    .run = nullptr,
 };
 
 // block_range: each block owns a contiguous range, its threads stride inside of it.
@@ -238,38 +198,19 @@ block_range_add(const typename Component::element *a, const typename Component::
 static int
 block_range_launch(const struct rung_call *call)
 {
-    unsigned count;
-    const cudaError_t error = multiprocessors(&count);
-    if (error != cudaSuccess)
-        return error;
-    return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                            [call](auto component) {
-                                                return call->params[1] ? block_range_add<decltype(component), true>
-                                                                       : block_range_add<decltype(component), false>;
-                                            });
+    return launch_some_blocks(call, [call](auto component) {
+        return call->params[1] ? block_range_add<decltype(component), true>
+                               : block_range_add<decltype(component), false>;
+    });
 }
 
 extern "C" const struct rung rung_block_range = {
     .name = "block_range",
-    .kind = RUNG_DEVICE,
     .after = "grid_stride",
     .changes = "a contiguous range for each block",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}, ACCUMULATE_PARAM(0)},
     .launch = block_range_launch,
-    .run = nullptr,
 };
 
 // naive: one component a thread, and a bounds check. The first kernel that most people write.
@@ -296,31 +237,15 @@ naive_add(const typename Component::element *a, const typename Component::elemen
 static int
 naive_launch(const struct rung_call *call)
 {
-    return launch_threads<ALL_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return naive_add<decltype(component)>; });
+    return launch_each<ALL_COMPONENTS>(call, [](auto component) { return naive_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_naive = {
     .name = "naive",
-    .kind = RUNG_DEVICE,
     .after = "block_range",
     .changes = "one element a thread, with a bounds check",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
     .headline = true,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = naive_launch,
-    .run = nullptr,
 };
 
 // restrict: a promise to the compiler that the arrays do not overlap.
@@ -345,32 +270,16 @@ restrict_add(const typename Component::element *__restrict__ a, const typename C
 static int
 restrict_launch(const struct rung_call *call)
 {
-    return launch_threads<LADDER_COMPONENTS>(
-        call, BLOCK, [call](auto) { return call->n; },
-        [](auto component) { return restrict_add<decltype(component)>; });
+    return launch_each<LADDER_COMPONENTS>(call, [](auto component) { return restrict_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_restrict = {
     .name = "restrict",
-    .kind = RUNG_DEVICE,
     .after = "naive",
     .changes = "const __restrict__: loads through the read-only path",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.CONSTANT",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = restrict_launch,
-    .run = nullptr,
 };
 
 // waves: a grid-stride loop on a chosen share of the blocks that the GPU holds at once.
@@ -416,7 +325,7 @@ share_of_a_wave(const void *kernel, uint64_t n, unsigned block, unsigned percent
 static int
 waves_launch(const struct rung_call *call)
 {
-    const unsigned block = block_of(call, BLOCK), percent = call->params[0];
+    const unsigned block = block_of(call), percent = call->params[0];
     if (call->n == 0)
         return cudaSuccess;
     unsigned blocks = 0;
@@ -432,23 +341,9 @@ waves_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_waves = {
     .name = "waves",
-    .kind = RUNG_DEVICE,
     .after = "grid_stride",
     .changes = "as many blocks as `percent` of those that run at once",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
     .params = {{"percent", "blocks, of those that run at once", 1, FULL, 1000}},
     .launch = waves_launch,
-    .run = nullptr,
 };

@@ -64,24 +64,14 @@ transpose_copy_launch(const struct rung_call *call)
 extern "C" const struct rung rung_transpose_copy = {
     .name = "transpose_copy",
     .kind = RUNG_MATRIX,
-    .after = nullptr,
     .changes = "copies the matrix as it is: the most that a transpose can reach",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
-    .load = "LDG.E",
-    .headline = true,
     .sum = LEFT_COPY,
     .bytes_per_element = 8,
-    .bytes_per_load = 4,
     .loads_in_flight = 1,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = transpose_copy_launch,
-    .run = nullptr,
 };
 
 // transpose_copy_float4: the matrix as it is, 16 bytes a thread.
@@ -108,7 +98,7 @@ static int
 transpose_copy_float4_launch(const struct rung_call *call)
 {
     const uint64_t n = static_cast<uint64_t>(call->rows) * call->columns;
-    return launch(copy_vectors, n / 4 + n % 4, BLOCK, target_of(call), static_cast<const float *>(call->a),
+    return launch(copy_vectors, threads_for(n, 4), BLOCK, target_of(call), static_cast<const float *>(call->a),
                   static_cast<float *>(call->c), n);
 }
 
@@ -117,22 +107,16 @@ extern "C" const struct rung rung_transpose_copy_float4 = {
     .kind = RUNG_MATRIX,
     .after = "transpose_copy",
     .changes = "copies 16 bytes a thread",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
     .load = "LDG.E.128",
-    .headline = true,
     .sum = LEFT_COPY,
     .bytes_per_element = 8,
     .bytes_per_load = 16,
     .loads_in_flight = 1,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
-    .params = {},
     .launch = transpose_copy_float4_launch,
-    .run = nullptr,
 };
 
 // transpose_memcpy: the matrix as it is, by the driver's copy between device arrays.
@@ -158,22 +142,15 @@ extern "C" const struct rung rung_transpose_memcpy = {
     .kind = RUNG_MATRIX,
     .after = "transpose_copy_float4",
     .changes = "copies by cudaMemcpyAsync: the driver's own kernel",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
     .load = nullptr,
-    .headline = true,
     .sum = LEFT_COPY,
     .bytes_per_element = 8,
     .bytes_per_load = 0,
     .loads_in_flight = 0,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = transpose_memcpy_launch,
-    .run = nullptr,
 };
 
 // transpose_naive: each thread writes its element where it belongs, in blocks of 16 by 16 as the document has them.
@@ -209,22 +186,13 @@ extern "C" const struct rung rung_transpose_naive = {
     .kind = RUNG_MATRIX,
     .after = "transpose_copy",
     .changes = "reads rows and writes columns",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
-    .load = "LDG.E",
-    .headline = true,
     .sum = LEFT_TRANSPOSE,
     .bytes_per_element = 8,
-    .bytes_per_load = 4,
     .loads_in_flight = 1,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = transpose_naive_launch,
-    .run = nullptr,
 };
 
 // transpose_shared: squares of 32 by 32 are turned in shared memory.
@@ -250,22 +218,13 @@ extern "C" const struct rung rung_transpose_shared = {
     .kind = RUNG_MATRIX,
     .after = "transpose_naive",
     .changes = "turns squares of 32 by 32 in shared memory: rows are read and rows are written",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
-    .load = "LDG.E",
-    .headline = true,
     .sum = LEFT_TRANSPOSE,
     .bytes_per_element = 8,
-    .bytes_per_load = 4,
     .loads_in_flight = 1,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = transpose_shared_launch,
-    .run = nullptr,
 };
 
 // transpose_padded: as transpose_shared, with an unused element behind each row of the square.
@@ -288,22 +247,13 @@ extern "C" const struct rung rung_transpose_padded = {
     .kind = RUNG_MATRIX,
     .after = "transpose_shared",
     .changes = "rows of the square lie 33 words apart: a column of it lies in 32 banks, no longer in one",
-    .tested = "double",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
-    .load = "LDG.E",
-    .headline = true,
     .sum = LEFT_TRANSPOSE,
     .bytes_per_element = 8,
-    .bytes_per_load = 4,
     .loads_in_flight = 1,
     .block = 0,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
     .launch = transpose_padded_launch,
-    .run = nullptr,
 };
 
 extern "C" const struct rung *const transpose_rungs[] = {&rung_transpose_copy,

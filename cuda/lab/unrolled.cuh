@@ -51,14 +51,14 @@ unrolled_add(const typename Component::element *a, const typename Component::ele
 /* Queues the kernel on as many threads as the device holds at once, or n where that is less. */
 template <unsigned Bytes, unsigned Unroll>
 inline int
-launch_unrolled(const struct rung_call *call, unsigned usual_block)
+launch_unrolled(const struct rung_call *call)
 {
     uint64_t threads;
     const cudaError_t error = resident_threads(call->n, &threads);
     if (error != cudaSuccess)
         return error;
     return launch_threads<LADDER_COMPONENTS>(
-        call, usual_block, [=](auto) { return threads; },
+        call, [=](auto) { return threads; },
         [](auto component) { return unrolled_add<decltype(component), Bytes, Unroll>; });
 }
 

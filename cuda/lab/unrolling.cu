@@ -17,10 +17,10 @@ coarsened_add(const typename Component::element *a, const typename Component::el
 
 template <unsigned Count>
 inline int
-launch_coarsened(const struct rung_call *call, unsigned usual_block)
+launch_coarsened(const struct rung_call *call)
 {
     return launch_threads<LADDER_COMPONENTS>(
-        call, usual_block, [call](auto) { return ceil_div(call->n, Count); },
+        call, [call](auto) { return ceil_div(call->n, Count); },
         [](auto component) { return coarsened_add<decltype(component), Count>; });
 }
 
@@ -34,33 +34,12 @@ launch_coarsened(const struct rung_call *call, unsigned usual_block)
 //   from     founding document 002
 //   try      vecadd bench ladder --rungs naive,coarsen2,coarsen4,float4
 
-static int
-coarsen2_launch(const struct rung_call *call)
-{
-    return launch_coarsened<2>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_coarsen2 = {
     .name = "coarsen2",
-    .kind = RUNG_DEVICE,
     .after = "restrict",
     .changes = "two neighbouring elements a thread, scalar accesses",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
-    .launch = coarsen2_launch,
-    .run = nullptr,
+    .launch = launch_coarsened<2>,
 };
 
 // coarsen4: four neighbouring components a thread, by scalar accesses.
@@ -72,33 +51,12 @@ extern "C" const struct rung rung_coarsen2 = {
 //   from     founding document 002
 //   try      vecadd bench ladder --rungs naive,coarsen2,coarsen4,float4
 
-static int
-coarsen4_launch(const struct rung_call *call)
-{
-    return launch_coarsened<4>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_coarsen4 = {
     .name = "coarsen4",
-    .kind = RUNG_DEVICE,
     .after = "coarsen2",
     .changes = "four neighbouring elements a thread, scalar accesses",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
-    .launch = coarsen4_launch,
-    .run = nullptr,
+    .launch = launch_coarsened<4>,
 };
 
 // unroll2: a grid-stride loop that loads two components of each input before it adds.
@@ -111,33 +69,13 @@ extern "C" const struct rung rung_coarsen4 = {
 //   from     founding document 003, in words
 //   try      vecadd bench ladder --rungs naive,unroll2,unroll4
 
-static int
-unroll2_launch(const struct rung_call *call)
-{
-    return launch_unrolled<0, 2>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_unroll2 = {
     .name = "unroll2",
-    .kind = RUNG_DEVICE,
     .after = "coarsen4",
     .changes = "two elements of each input in flight, a grid apart",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
     .loads_in_flight = 4,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
-    .launch = unroll2_launch,
-    .run = nullptr,
+    .launch = launch_unrolled<0, 2>,
 };
 
 // unroll4: four components of each input in flight.
@@ -148,31 +86,11 @@ extern "C" const struct rung rung_unroll2 = {
 //   from     founding document 003, in words
 //   try      vecadd bench ladder --rungs unroll2,unroll4,float4
 
-static int
-unroll4_launch(const struct rung_call *call)
-{
-    return launch_unrolled<0, 4>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_unroll4 = {
     .name = "unroll4",
-    .kind = RUNG_DEVICE,
     .after = "unroll2",
     .changes = "four elements of each input in flight, a grid apart",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
-    .load = "LDG.E",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
-    .bytes_per_load = 4,
     .loads_in_flight = 8,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
-    .alignment = 0,
-    .params = {},
-    .launch = unroll4_launch,
-    .run = nullptr,
+    .launch = launch_unrolled<0, 4>,
 };

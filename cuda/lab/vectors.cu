@@ -30,35 +30,18 @@ float2_add(const typename Component::element *a, const typename Component::eleme
 static int
 float2_launch(const struct rung_call *call)
 {
-    const auto threads = [call](auto component) {
-        const uint64_t size = vector_of<decltype(component), 8>::size;
-        return call->n / size + call->n % size;
-    };
-    return launch_threads<LADDER_COMPONENTS>(call, BLOCK, threads,
-                                             [](auto component) { return float2_add<decltype(component)>; });
+    return launch_vectors<LADDER_COMPONENTS, 8>(call, [](auto component) { return float2_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_float2 = {
     .name = "float2",
-    .kind = RUNG_DEVICE,
     .after = "unroll4",
     .changes = "one 8-byte vector a thread",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.64",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 8,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 8,
-    .params = {},
     .launch = float2_launch,
-    .run = nullptr,
 };
 
 // float2_unroll2: two 8-byte vectors of each input in flight.
@@ -69,33 +52,16 @@ extern "C" const struct rung rung_float2 = {
 //   from     founding document 003
 //   try      vecadd bench ladder --rungs float2,float2_unroll2,float4
 
-static int
-float2_unroll2_launch(const struct rung_call *call)
-{
-    return launch_unrolled<8, 2>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_float2_unroll2 = {
     .name = "float2_unroll2",
-    .kind = RUNG_DEVICE,
     .after = "float2",
     .changes = "two 8-byte vectors of each input in flight",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.64",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 8,
     .loads_in_flight = 4,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 8,
-    .params = {},
-    .launch = float2_unroll2_launch,
-    .run = nullptr,
+    .launch = launch_unrolled<8, 2>,
 };
 
 // float4: one 16-byte load a thread in place of four 4-byte ones.
@@ -178,19 +144,14 @@ float4_tail_add(const typename Component::element *a, const typename Component::
 static int
 launch_by_threads(const struct rung_call *call)
 {
-    const auto threads = [call](auto component) {
-        const uint64_t size = vector_size(component);
-        return call->n / size + call->n % size;
-    };
-    return launch_threads<ALL_COMPONENTS>(call, BLOCK, threads,
-                                          [](auto component) { return float4_add<decltype(component)>; });
+    return launch_vectors<ALL_COMPONENTS, 16>(call, [](auto component) { return float4_add<decltype(component)>; });
 }
 
 static int
 launch_branch(const struct rung_call *call)
 {
     return launch_threads<ALL_COMPONENTS>(
-        call, BLOCK, [call](auto component) { return ceil_div(call->n, vector_size(component)); },
+        call, [call](auto component) { return ceil_div(call->n, vector_of<decltype(component)>::size); },
         [](auto component) { return float4_branch_add<decltype(component)>; });
 }
 
@@ -200,12 +161,12 @@ launch_whole(const struct rung_call *call, bool tail)
 {
     return with_component_of<ALL_COMPONENTS>(call, [=](auto component) -> int {
         using element = typename decltype(component)::element;
-        const uint64_t size = vector_size(component), left = call->n % size;
+        const uint64_t size = vector_of<decltype(component)>::size, left = call->n % size;
         const element *a = static_cast<const element *>(call->a), *b = static_cast<const element *>(call->b);
         element *c = static_cast<element *>(call->c);
         if (left && !tail)
             return cudaErrorInvalidValue;
-        const cudaError_t error = launch(float4_whole_add<decltype(component)>, call->n / size, block_of(call, BLOCK),
+        const cudaError_t error = launch(float4_whole_add<decltype(component)>, call->n / size, block_of(call),
                                          target_of(call), a, b, c, call->n);
         if (error != cudaSuccess || left == 0)
             return error;
@@ -229,21 +190,11 @@ float4_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_float4 = {
     .name = "float4",
-    .kind = RUNG_DEVICE,
     .after = "float2_unroll2",
     .changes = "one 16-byte vector a thread",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
     .headline = true,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
     .params =
         {{"tail",
@@ -251,7 +202,6 @@ extern "C" const struct rung rung_float4 = {
           "of 32 threads, 3 nothing: n must be a multiple",
           0, TAIL_THREADS, TAIL_NONE, tails}},
     .launch = float4_launch,
-    .run = nullptr,
 };
 
 // float4_float2: 16-byte vectors, then an 8-byte one, then components.
@@ -286,35 +236,19 @@ float4_float2_add(const typename Component::element *a, const typename Component
 static int
 float4_float2_launch(const struct rung_call *call)
 {
-    const auto threads = [call](auto component) {
-        const uint64_t size = vector_of<decltype(component)>::size;
-        return call->n / size + call->n % size;
-    };
-    return launch_threads<LADDER_COMPONENTS>(call, BLOCK, threads,
-                                             [](auto component) { return float4_float2_add<decltype(component)>; });
+    return launch_vectors<LADDER_COMPONENTS, 16>(call,
+                                                 [](auto component) { return float4_float2_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_float4_float2 = {
     .name = "float4_float2",
-    .kind = RUNG_DEVICE,
     .after = "float4",
     .changes = "a tail of one 8-byte vector, then scalars",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
-    .params = {},
     .launch = float4_float2_launch,
-    .run = nullptr,
 };
 
 // float4_arg: vectors in, components out: a and b are pointers to 16-byte vectors, c is one to components.
@@ -358,7 +292,7 @@ float4_arg_launch(const struct rung_call *call)
 {
     return with_component_of<LADDER_COMPONENTS>(call, [call](auto component) -> int {
         using vector = vector_of<decltype(component)>;
-        return launch(float4_arg_add<decltype(component)>, ceil_div(call->n, vector::size), block_of(call, BLOCK),
+        return launch(float4_arg_add<decltype(component)>, ceil_div(call->n, vector::size), block_of(call),
                       target_of(call), static_cast<const vector *>(call->a), static_cast<const vector *>(call->b),
                       static_cast<typename decltype(component)::element *>(call->c), call->n);
     });
@@ -366,25 +300,13 @@ float4_arg_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_float4_arg = {
     .name = "float4_arg",
-    .kind = RUNG_DEVICE,
     .after = "float4_float2",
     .changes = "vectors loaded, scalars stored",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
-    .params = {},
     .launch = float4_arg_launch,
-    .run = nullptr,
 };
 
 // float4_unroll2: two 16-byte vectors of each input in flight.
@@ -397,33 +319,16 @@ extern "C" const struct rung rung_float4_arg = {
 //   from     founding document 003, in words
 //   try      vecadd bench ladder --rungs float4,float4_unroll2
 
-static int
-float4_unroll2_launch(const struct rung_call *call)
-{
-    return launch_unrolled<16, 2>(call, BLOCK);
-}
-
 extern "C" const struct rung rung_float4_unroll2 = {
     .name = "float4_unroll2",
-    .kind = RUNG_DEVICE,
     .after = "float4_arg",
     .changes = "two 16-byte vectors of each input in flight",
-    .tested = "double",
     .components = LADDER_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
     .loads_in_flight = 4,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
-    .params = {},
-    .launch = float4_unroll2_launch,
-    .run = nullptr,
+    .launch = launch_unrolled<16, 2>,
 };
 
 // chunked: one addition as several launches.
@@ -468,7 +373,7 @@ chunked_launch(const struct rung_call *call)
         cudaError_t error = cudaSuccess;
         for (uint64_t at = 0; at < call->n && error == cudaSuccess; at += chunk) {
             const uint64_t count = call->n - at < chunk ? call->n - at : chunk;
-            error = launch(chunked_add<decltype(component)>, count / size + count % size, block_of(call, BLOCK),
+            error = launch(chunked_add<decltype(component)>, count / size + count % size, block_of(call),
                            target_of(call), a + at, b + at, c + at, count);
         }
         return error;
@@ -477,23 +382,11 @@ chunked_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_chunked = {
     .name = "chunked",
-    .kind = RUNG_DEVICE,
     .after = "float4",
     .changes = "a launch for every 2^22 elements",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
-    .family = FAMILY_KERNELS,
     .load = "LDG.E.128.CONSTANT",
-    .headline = false,
-    .sum = SUM_WRITTEN,
-    .bytes_per_element = 12,
     .bytes_per_load = 16,
-    .loads_in_flight = 2,
-    .block = BLOCK,
-    .blocks = 0,
-    .min_cc = 0,
     .alignment = 16,
     .params = {{"chunk", "elements a launch", 1024, CHUNK, 1 << 30}},
     .launch = chunked_launch,
-    .run = nullptr,
 };

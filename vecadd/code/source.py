@@ -1,4 +1,4 @@
-"""The source of a rung: its part of a file, and what defines its kernel where that is elsewhere."""
+"""The source of a rung: its part of a file, and what defines its kernel and what it runs where that is elsewhere."""
 
 import re
 from functools import cache
@@ -10,22 +10,26 @@ from vecadd.code.text import Code
 
 WITH_KERNELS = ("device", "latency", "matrix")  # kinds of rungs that have kernels of their own
 
-# A family of rungs shares a file: each rung's part begins with the comment "// NAME: what it is" and ends with its row.
-PART = re.compile(
-    r'^// \w+: (?:.*\n)+?(?:extern "C" |static )?const struct rung \w+ = \{\n(?:.*\n)+?\};\n', re.MULTILINE
-)
+# A family of rungs shares a file. A rung's part ends with its row; it begins with the comment "// NAME: what it is",
+# or, where there is nothing to say that the row does not say, with the row.
+ROW = r'(?:extern "C" |static )?const struct rung \w+ = \{\n(?:.*\n)+?\};\n'
+PART = re.compile(rf"^(?:// \w+: (?:.*\n)+?)??{ROW}", re.MULTILINE)
+RUN = re.compile(r"\.run = (\w+),")
 
 
 def source(rung: dict[str, Any]) -> Code:
-    """The rung's part, and below it, under a line of its file's name, what defines its kernel."""
+    """The rung's part, and below it, each under a line of its file's name, what defines the function that it runs and
+    its kernel."""
     pieces = _pieces()
     found = [next((path, text) for path, text in pieces if f'.name = "{rung["name"]}",' in text)]
+    wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1])]
     if rung["kind"] in WITH_KERNELS:
-        kernel = re.compile(rf"__global__[^;{{]*\b{kernels.function(rung['name'])}\(")
-        found += [piece for piece in pieces if kernel.search(piece[1]) and piece not in found]
+        wanted.append(rf"__global__[^;{{]*\b{kernels.function(rung['name'])}\(")
+    for definition in wanted:
+        found += [piece for piece in pieces if re.search(definition, piece[1], re.MULTILINE) and piece not in found]
     (first, text), *others = found
     text += "".join(f"\n// {path}\n\n{other}" for path, other in others)
-    language = "c" if first.endswith(".c") and not others else "cuda"
+    language = "c" if all(path.endswith(".c") for path, _ in found) else "cuda"
     return Code(text, language, ", ".join(dict.fromkeys(path for path, _ in found)))
 
 

@@ -25,8 +25,9 @@ enum { PARAM_THREADS, PARAM_BLOCK };
     }
 
 static int
-run_one_thread(const struct rung_call *call, struct status *status)
+run_one_thread(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
+    (void)rung;
     return run_with(call, 1, 0, false, status);
 }
 
@@ -39,44 +40,35 @@ run_threads_with(const struct rung_call *call, bool streaming, struct status *st
 }
 
 static int
-run_threads(const struct rung_call *call, struct status *status)
+run_threads(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
+    (void)rung;
     return run_threads_with(call, false, status);
 }
 
 static int
-run_threads_stream(const struct rung_call *call, struct status *status)
+run_threads_stream(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
+    (void)rung;
     return run_threads_with(call, true, status);
 }
 
-enum { ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1 };
-
 static const struct rung one_thread = {
     .name = "one_thread",
-    .kind = RUNG_HOST,
     .changes = "vector instructions chosen at run time, aligned stores, one thread",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
     .run = run_one_thread,
 };
 
 static const struct rung threads = {
     .name = "threads",
-    .kind = RUNG_HOST,
     .changes = "every processor that the process may use, blocks handed out as threads become free",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
     .params = THREADS_AND_BLOCK,
     .run = run_threads,
 };
 
 static const struct rung threads_stream = {
     .name = "threads_stream",
-    .kind = RUNG_HOST,
     .changes = "non-temporal stores: the output is not read before it is written",
-    .tested = "double",
-    .components = ALL_COMPONENTS,
     .params = THREADS_AND_BLOCK,
     .run = run_threads_stream,
 };

@@ -1,26 +1,25 @@
-/* chunks_reused: document 000's chunks one after the other, through the same three device buffers, and what of them is
- * timed.
- *
- * The document adds up the 32 kernels of such a run, 83.14 us each on a card of 448 GB/s, and finds less than for one
- * kernel over all elements. Its profiler reads each kernel's inputs from memory, because it empties the caches before
- * (Nsight Compute's --cache-control all); 33.6 MB in 83.14 us are 404 GB/s. The sum, 16.8 MB, fits in that card's L2
- * and is still there when the kernel ends; writing it to memory falls to what takes its place there later. `timed`
- * says which of this is counted:
- *
- *     whole         copies and kernels, by the host's clock
- *     kernels       the kernels alone, by events around each: their inputs are where the copies have left them
- *     kernels_cold  the same after other memory was read, so that the inputs come from memory: the document's figure
- *     kernels_paid  the same, and other memory is read behind each kernel until its sum has left the L2. What that
- *                   reading takes behind a kernel that does nothing is subtracted, and the empty kernel added.
- *
- * An event on each side of a kernel counts its launch too, some 2.8 us on an H200. */
 #include <cuda_runtime_api.h>
 
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
 
-extern const struct rung rung_chunks_reused;
+// chunks_reused: document 000's chunks one after the other, through the same three device buffers, and what of them is
+// timed.
+//
+// The document adds up the 32 kernels of such a run, 83.14 us each on a card of 448 GB/s, and finds less than for one
+// kernel over all elements. Its profiler reads each kernel's inputs from memory, because it empties the caches before
+// (Nsight Compute's --cache-control all); 33.6 MB in 83.14 us are 404 GB/s. The sum, 16.8 MB, fits in that card's L2
+// and is still there when the kernel ends; writing it to memory falls to what takes its place there later. `timed`
+// says which of this is counted:
+//
+//     whole         copies and kernels, by the host's clock
+//     kernels       the kernels alone, by events around each: their inputs are where the copies have left them
+//     kernels_cold  the same after other memory was read, so that the inputs come from memory: the document's figure
+//     kernels_paid  the same, and other memory is read behind each kernel until its sum has left the L2. What that
+//                   reading takes behind a kernel that does nothing is subtracted, and the empty kernel added.
+//
+// An event on each side of a kernel counts its launch too, some 2.8 us on an H200.
 
 enum { TIMED_PARAM = 1, CHUNK_PARAM = 2, CHUNK = 1 << 22 };
 enum { TIMED_WHOLE, TIMED_KERNELS, TIMED_COLD, TIMED_PAID };
@@ -174,14 +173,14 @@ read_kernels(struct chunks_state *state, int result, struct status *status)
 }
 
 static int
-run_chunks_reused(const struct rung_call *call, struct status *status)
+run_chunks_reused(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
     struct chunks_state state = {.timed = call->params[TIMED_PARAM]};
     if (call->n == 0)
         return 0;
     int result = -1;
     const size_t asked = (size_t)call->params[CHUNK_PARAM], most = asked < call->n ? asked : call->n;
-    if (transfer_run_enter(&state.run, &rung_chunks_reused, call, status) < 0 ||
+    if (transfer_run_enter(&state.run, rung, call, status) < 0 ||
         open_state(&state, most, (call->n + most - 1) / most, status) < 0)
         goto done;
 
@@ -202,13 +201,10 @@ const struct rung rung_chunks_reused = {
     .kind = RUNG_TRANSFER,
     .after = "stream1_pinned",
     .changes = "chunks through three device buffers, again and again; timed as a whole, or each kernel by itself",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PINNED,
-    .by_name = true, /* its usual time is not that of a round trip */
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_CHUNKED),
                {"timed", "0 whole, 1 kernels, 2 kernels_cold, 3 kernels_paid", 0, TIMED_COLD, TIMED_PAID, timed_names},
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
+    .by_name = true, /* its usual time is not that of a round trip */
+    .memory = RUNG_MEMORY_PINNED,
     .run = run_chunks_reused,
 };

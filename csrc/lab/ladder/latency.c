@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "base/min_max.h"
 #include "base/now.h"
 #include "cuda/kernels.h"
 #include "cuda/lab/latency.h"
@@ -20,38 +21,39 @@
 
 enum { PARAM_ADDS, PARAM_CHAIN, MAX_ADDS = 1 << 20 };
 
-/* How one rung queues the call's additions and waits for them; the call's stream is the rung's own and idle. */
-typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
-                           struct status *status);
+/* How a latency rung queues its additions and waits for them, and by which launches. */
+struct launches {
+    /* The call's stream is the rung's own and idle. */
+    int (*queue_and_wait)(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
+                          struct status *status);
+    const struct small_add *add; /* NULL: one launch for all */
+};
 
-/* Turns `add`, the addition before, into the i-th; it has no components where there are more additions than
- * components. */
-static void
-next_add(const struct rung_call *call, size_t i, struct rung_call *add)
+/* The i-th addition; it has no components where there are more additions than components. */
+static struct rung_call
+nth_add(const struct rung_call *call, size_t i)
 {
-    const size_t adds = (size_t)call->params[PARAM_ADDS], width = component_size[call->component];
+    struct rung_call add = *call;
     if (call->params[PARAM_CHAIN]) {
-        *add = *call;
         if (i > 0)
-            add->a = call->c;
-        return;
+            add.a = call->c;
+        return add;
     }
-    const size_t before = i == 0 ? 0 : add->n;
-    if (i == 0)
-        *add = *call;
-    add->a = (const char *)add->a + before * width;
-    add->b = (const char *)add->b + before * width;
-    add->c = (char *)add->c + before * width;
-    add->n = call->n / adds + (i < call->n % adds);
+    const size_t adds = (size_t)call->params[PARAM_ADDS], each = call->n / adds, longer = call->n % adds;
+    const size_t before = (i * each + smaller(i, longer)) * component_size[call->component];
+    add.a = (const char *)add.a + before;
+    add.b = (const char *)add.b + before;
+    add.c = (char *)add.c + before;
+    add.n = each + (i < longer);
+    return add;
 }
 
 static cudaError_t
 launch_each(const struct rung_call *call, const struct small_add *how)
 {
     cudaError_t error = cudaSuccess;
-    struct rung_call add;
     for (size_t i = 0; i < (size_t)call->params[PARAM_ADDS] && error == cudaSuccess; i++) {
-        next_add(call, i, &add);
+        const struct rung_call add = nth_add(call, i);
         error = (cudaError_t)how->launch(&add);
     }
     return error;
@@ -73,7 +75,8 @@ drain(const struct rung_call *call, double begin, struct latency_stages *stages,
 }
 
 static int
-loop(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages, struct status *status)
+queue_each(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
+           struct status *status)
 {
     cudaError_t error = (cudaError_t)how->load(call);
     if (error != cudaSuccess)
@@ -167,10 +170,9 @@ segments_of(const struct rung_call *call, size_t *longest)
 {
     const size_t adds = (size_t)call->params[PARAM_ADDS];
     struct segment *const segments = malloc(adds * sizeof *segments);
-    struct rung_call add;
     *longest = 0;
     for (size_t i = 0; segments && i < adds; i++) {
-        next_add(call, i, &add);
+        const struct rung_call add = nth_add(call, i);
         segments[i] = (struct segment){.a = add.a, .b = add.b, .c = add.c, .n = add.n};
         if (add.n > *longest)
             *longest = add.n;
@@ -227,8 +229,7 @@ as_batch(const struct rung_call *call, const struct small_add *how, struct laten
 
 /* Begins when the work on the operands' stream is done, so that only the rung is timed. */
 static int
-time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue_and_wait *run,
-                   const struct small_add *how, struct status *status)
+run_on_own_stream(const struct rung *rung, const struct rung_call *given, struct status *status)
 {
     struct device_scope scope;
     if (device_enter_relaxed(&scope, given->device, status) < 0)
@@ -253,7 +254,7 @@ time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue
         device_status(status, error, "cudaStreamSynchronize");
         goto done;
     }
-    result = run(&call, how, &stages, status);
+    result = rung->launches->queue_and_wait(&call, rung->launches->add, &stages, status);
     if (given->seconds)
         *given->seconds = stages.total;
     if (given->stages)
@@ -263,44 +264,6 @@ done:
         device_ignore(cudaStreamDestroy(stream));
     device_leave(&scope);
     return result;
-}
-
-static const struct rung launch_loop, graph, pdl, pdl_trigger, graph_pdl_trigger, batched;
-
-static int
-run_launch_loop(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&launch_loop, call, loop, &serial_add, status);
-}
-
-static int
-run_graph(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&graph, call, as_graph, &serial_add, status);
-}
-
-static int
-run_pdl(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&pdl, call, loop, &waiting_add, status);
-}
-
-static int
-run_pdl_trigger(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&pdl_trigger, call, loop, &triggering_add, status);
-}
-
-static int
-run_graph_pdl_trigger(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&graph_pdl_trigger, call, as_graph, &triggering_add, status);
-}
-
-static int
-run_batched(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&batched, call, as_batch, NULL, status);
 }
 
 /* clang-format off */
@@ -317,10 +280,10 @@ static const struct rung launch_loop = {
     .name = "launch_loop",
     .kind = RUNG_LATENCY,
     .changes = "many small additions, a launch each",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .params = PARAMS,
-    .run = run_launch_loop,
+    .launches = &(const struct launches){queue_each, &serial_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung graph = {
@@ -328,10 +291,10 @@ static const struct rung graph = {
     .kind = RUNG_LATENCY,
     .after = "launch_loop",
     .changes = "the launches captured into a graph and launched by one call; capture and instantiation are not timed",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .params = PARAMS,
-    .run = run_graph,
+    .launches = &(const struct launches){as_graph, &serial_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung pdl = {
@@ -339,11 +302,11 @@ static const struct rung pdl = {
     .kind = RUNG_LATENCY,
     .after = "launch_loop",
     .changes = "programmatic dependent launch: a kernel is begun before the one ahead has ended, and waits for it",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
-    .run = run_pdl,
+    .launches = &(const struct launches){queue_each, &waiting_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung pdl_trigger = {
@@ -351,11 +314,11 @@ static const struct rung pdl_trigger = {
     .kind = RUNG_LATENCY,
     .after = "pdl",
     .changes = "each kernel lets the next begin when it has waited, not when its blocks end",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
-    .run = run_pdl_trigger,
+    .launches = &(const struct launches){queue_each, &triggering_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung graph_pdl_trigger = {
@@ -363,11 +326,11 @@ static const struct rung graph_pdl_trigger = {
     .kind = RUNG_LATENCY,
     .after = "graph",
     .changes = "the launches of pdl_trigger in a graph",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
-    .run = run_graph_pdl_trigger,
+    .launches = &(const struct launches){as_graph, &triggering_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung batched = {
@@ -375,10 +338,10 @@ static const struct rung batched = {
     .kind = RUNG_LATENCY,
     .after = "launch_loop",
     .changes = "one launch over a table of all additions, which is made and copied in the timed part",
-    .tested = "double",
     .components = LATENCY_COMPONENTS,
     .params = PARAMS,
-    .run = run_batched,
+    .launches = &(const struct launches){as_batch, NULL},
+    .run = run_on_own_stream,
 };
 
 const struct rung *const latency_rungs[] = {&launch_loop,       &graph,   &pdl, &pdl_trigger,

@@ -69,7 +69,7 @@ transfer_run_enter(struct transfer_run *run, const struct rung *rung, const stru
     *run = (struct transfer_run){.rung = rung, .call = call, .kernel = kernel};
     run->width = component_size[call->component];
     run->bytes = call->n * run->width;
-    if (!(kernel->components >> call->component & 1))
+    if (!rung_takes_component(kernel, call->component))
         return status_set(
             status, STATUS_VALUE,
             "rung %s: the kernel %s does not take elements of this dtype; naive, float4 and tuned take all", rung->name,
@@ -329,14 +329,15 @@ open_some(struct copies_state *state, bool streams, bool arrays, struct status *
 }
 
 int
-copies_run(const struct copies *how, const struct rung_call *call, struct status *status)
+copies_run(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
+    const struct copies *how = rung->copies;
     if (call->n == 0)
         return 0;
     struct copies_state state = {0};
     struct timeline *timeline = call->timeline;
     int result = -1;
-    if (transfer_run_enter(&state.run, how->rung, call, status) < 0)
+    if (transfer_run_enter(&state.run, rung, call, status) < 0)
         return transfer_run_leave(&state.run, -1, status);
     shape(&state, how);
 

@@ -14,8 +14,6 @@
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
 
-enum { EVERY_COMPONENT = (1 << COMPONENT_COUNT) - 1 };
-
 /* Of a transfer rung that launches a device rung's kernel the first parameter is the kernel; `allocates`, where there
  * is one, is the second. */
 enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };
@@ -103,7 +101,6 @@ enum copies_arrays {
 enum { COPIES_STREAMS = 4 };
 
 struct copies {
-    const struct rung *rung;
     int streams;         /* made for the run, at most COPIES_STREAMS; 0: the legacy default stream */
     bool blocking;       /* copies wait: for the legacy default stream */
     bool device_wait;    /* waits for the device at the end, not for the streams */
@@ -113,7 +110,7 @@ struct copies {
                       * parameter; each stream takes an equal part of arrays as long as the operands */
 };
 
-/* Runs the rung. Returns 0, or -1 with *status set. Leaves nothing queued or allocated. */
-int copies_run(const struct copies *copies, const struct rung_call *call, struct status *status);
+/* The `run` of such a rung. Leaves nothing queued or allocated. */
+int copies_run(const struct rung *rung, const struct rung_call *call, struct status *status);
 
 #endif

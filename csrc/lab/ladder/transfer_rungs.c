@@ -1,4 +1,5 @@
-/* The transfer rungs. */
+/* The transfer rungs: host arrays through a GPU and back. Most are rows of `struct copies`, which copies_run() carries
+ * out. */
 #include <stdint.h>
 #include <string.h>
 
@@ -7,423 +8,156 @@
 #include "lab/ladder/transfer_rung.h"
 #include "transfer/transfer.h"
 
-/* The transfer rungs whose stages run one after the other: upload, kernel, download. They differ in the kind of host
- * memory and in where the host waits. */
+/* The stages one after the other: upload, kernel, download. The rungs differ in the kind of host memory and in where
+ * the host waits. */
 
-extern const struct rung rung_pageable, rung_pinned, rung_pinned_reused, rung_stream1_pinned, rung_copy_blocking,
-    rung_copy_async, rung_copy_stream;
-
-static int
-run_pageable(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_pageable, .blocking = true};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_pinned(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_pinned, .blocking = true};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_pinned_reused(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_pinned_reused, .blocking = true, .arrays = ARRAYS_KEPT};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_stream1_pinned(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_stream1_pinned, .streams = 1};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_copy_blocking(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_copy_blocking, .blocking = true};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_copy_async(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_copy_async, .device_wait = true};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_copy_stream(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_copy_stream, .streams = 1};
-    return copies_run(&how, call, status);
-}
-
-const struct rung rung_pageable = {
+static const struct rung pageable = {
     .name = "pageable",
     .kind = RUNG_TRANSFER,
     .changes = "ordinary memory, blocking copies, one kernel",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .run = run_pageable,
+    .copies = &(const struct copies){.blocking = true},
+    .run = copies_run,
 };
 
-const struct rung rung_pinned = {
+static const struct rung pinned = {
     .name = "pinned",
     .kind = RUNG_TRANSFER,
     .after = "pageable",
     .changes = "page-locked memory: the link reads it where it lies, no copy into a staging buffer",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .run = run_pinned,
+    .memory = RUNG_MEMORY_PINNED,
+    .copies = &(const struct copies){.blocking = true},
+    .run = copies_run,
 };
 
-const struct rung rung_pinned_reused = {
+static const struct rung pinned_reused = {
     .name = "pinned_reused",
     .kind = RUNG_TRANSFER,
     .after = "pinned",
     .changes = "device arrays kept from run to run: nothing is allocated in the timed part",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
-    .run = run_pinned_reused,
+    .memory = RUNG_MEMORY_PINNED,
+    .copies = &(const struct copies){.blocking = true, .arrays = ARRAYS_KEPT},
+    .run = copies_run,
 };
 
-const struct rung rung_stream1_pinned = {
+static const struct rung stream1_pinned = {
     .name = "stream1_pinned",
     .kind = RUNG_TRANSFER,
     .after = "pinned_reused",
     .changes = "asynchronous copies on one stream: still one after the other, so nothing is gained (control)",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
-    .run = run_stream1_pinned,
+    .memory = RUNG_MEMORY_PINNED,
+    .copies = &(const struct copies){.streams = 1},
+    .run = copies_run,
 };
 
-const struct rung rung_copy_blocking = {
-    .name = "copy_blocking",
-    .kind = RUNG_TRANSFER,
-    .after = "pageable",
-    .changes = "a function that allocates, copies, adds, copies back and frees: blocking, default stream",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .run = run_copy_blocking,
-};
+/* Chunks on several streams, so that both directions of the link work at once. */
 
-const struct rung rung_copy_async = {
-    .name = "copy_async",
-    .kind = RUNG_TRANSFER,
-    .after = "copy_blocking",
-    .changes = "asynchronous copies on the default stream, one wait for the device at the end",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .run = run_copy_async,
-};
+enum { CHUNK = 1 << 22, CHUNK_PARAM = 2 }; /* 4 Mi elements, 16 MiB of float32 */
 
-const struct rung rung_copy_stream = {
-    .name = "copy_stream",
-    .kind = RUNG_TRANSFER,
-    .after = "copy_async",
-    .changes = "the same on a stream made for the call, and a wait for that stream alone",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .run = run_copy_stream,
-};
-
-/* The transfer rungs that overlap: chunks on several streams, so that both directions of the link work at once. */
-
-extern const struct rung rung_streams2, rung_streams4, rung_streams4_pageable;
-
-/* 4 Mi elements, 16 MiB of float32. */
-enum { CHUNK = 1 << 22, CHUNK_PARAM = 2 };
-
-static int
-run_streams2(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_streams2, .streams = 2, .chunk_param = CHUNK_PARAM};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_streams4(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_streams4, .streams = 4, .streams_inside = true};
-    return copies_run(&how, call, status);
-}
-
-static int
-run_streams4_pageable(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_streams4_pageable, .streams = 4, .streams_inside = true};
-    return copies_run(&how, call, status);
-}
-
-const struct rung rung_streams2 = {
+static const struct rung streams2 = {
     .name = "streams2",
     .kind = RUNG_TRANSFER,
     .after = "pinned",
     .changes = "chunks on two streams in turn, three buffers a stream: while one comes down, the other goes up",
-    .tested = "double",
-    .stages = STAGES_OVERLAPPING,
-    .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_FLOAT4),
                ALLOCATES_PARAM(1),
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
-    .run = run_streams2,
+    .stages = STAGES_OVERLAPPING,
+    .memory = RUNG_MEMORY_PINNED,
+    .copies = &(const struct copies){.streams = 2, .chunk_param = CHUNK_PARAM},
+    .run = copies_run,
 };
 
-const struct rung rung_streams4 = {
+static const struct rung streams4 = {
     .name = "streams4",
     .kind = RUNG_TRANSFER,
     .after = "stream1_pinned",
     .changes = "a quarter on each of four streams, which are made inside the timed part",
-    .tested = "double",
+    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
-    .run = run_streams4,
+    .copies = &(const struct copies){.streams = 4, .streams_inside = true},
+    .run = copies_run,
 };
 
-const struct rung rung_streams4_pageable = {
+static const struct rung streams4_pageable = {
     .name = "streams4_pageable",
     .kind = RUNG_TRANSFER,
     .after = "streams4",
     .changes = "ordinary memory: a copy that is called asynchronous waits all the same (control)",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .allocates = true,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
-    .run = run_streams4_pageable,
+    .allocates = true,
+    .copies = &(const struct copies){.streams = 4, .streams_inside = true},
+    .run = copies_run,
 };
 
-/* The transfer rungs that allocate their device arrays in each call: by cudaMalloc, which maps and unmaps memory and
- * waits for the device, and from a stream-ordered pool, which keeps freed memory. */
+/* What a function costs that takes host arrays and gives host arrays. */
 
-extern const struct rung rung_malloc_each_call, rung_pool;
+static const struct rung copy_blocking = {
+    .name = "copy_blocking",
+    .kind = RUNG_TRANSFER,
+    .after = "pageable",
+    .changes = "a function that allocates, copies, adds, copies back and frees: blocking, default stream",
+    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
+    .copies = &(const struct copies){.blocking = true},
+    .run = copies_run,
+};
 
-static int
-run_malloc_each_call(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_malloc_each_call, .streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL};
-    return copies_run(&how, call, status);
-}
+static const struct rung copy_async = {
+    .name = "copy_async",
+    .kind = RUNG_TRANSFER,
+    .after = "copy_blocking",
+    .changes = "asynchronous copies on the default stream, one wait for the device at the end",
+    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
+    .copies = &(const struct copies){.device_wait = true},
+    .run = copies_run,
+};
 
-static int
-run_pool(const struct rung_call *call, struct status *status)
-{
-    static const struct copies how = {.rung = &rung_pool, .streams = 1, .arrays = ARRAYS_POOL_EACH_CALL};
-    return copies_run(&how, call, status);
-}
+static const struct rung copy_stream = {
+    .name = "copy_stream",
+    .kind = RUNG_TRANSFER,
+    .after = "copy_async",
+    .changes = "the same on a stream made for the call, and a wait for that stream alone",
+    .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
+    .copies = &(const struct copies){.streams = 1},
+    .run = copies_run,
+};
 
-const struct rung rung_malloc_each_call = {
+/* Device arrays that are allocated in each call: by cudaMalloc, which maps and unmaps memory and waits for the device,
+ * and from a stream-ordered pool, which keeps freed memory. */
+
+static const struct rung malloc_each_call = {
     .name = "malloc_each_call",
     .kind = RUNG_TRANSFER,
     .after = "stream1_pinned",
     .changes = "cudaMalloc and cudaFree of three arrays around every addition",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
+    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
-    .run = run_malloc_each_call,
+    .copies = &(const struct copies){.streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL},
+    .run = copies_run,
 };
 
-const struct rung rung_pool = {
+static const struct rung pool = {
     .name = "pool",
     .kind = RUNG_TRANSFER,
     .after = "malloc_each_call",
     .changes = "the three arrays from a stream-ordered pool, which keeps what is freed for the next call",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
+    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
-    .run = run_pool,
+    .copies = &(const struct copies){.streams = 1, .arrays = ARRAYS_POOL_EACH_CALL},
+    .run = copies_run,
 };
 
-/* The package's own transfer as two rungs: csrc/transfer/transfer.c on page-locked memory and on ordinary memory. */
-
-enum { STEPS_A_CHUNK = 4, MAX_THREADS = 256, PARAM_THREADS = 0 };
-
-static size_t
-before(void *context, enum transfer_step step, int slot, void *stream, size_t chunk)
-{
-    static const enum timeline_what what[] = {
-        [TRANSFER_TO_DEVICE] = TIMELINE_TO_DEVICE,
-        [TRANSFER_KERNEL] = TIMELINE_KERNEL,
-        [TRANSFER_TO_HOST] = TIMELINE_TO_HOST,
-    };
-    return timeline_begin(context, what[step], slot, stream, chunk);
-}
-
-static void
-after(void *context, size_t token, void *stream)
-{
-    timeline_end(context, token, stream);
-}
-
-/* A plan with the call's operands and device. */
-static struct plan
-plan_of_rung_call(const struct rung_call *call)
-{
-    return (struct plan){.route = ROUTE_TRANSFER,
-                         .component = call->component,
-                         .n = call->n,
-                         .a = call->a,
-                         .b = call->b,
-                         .c = call->c,
-                         .device = call->device};
-}
-
-/* Runs `add`; the call's timeline records each copy and kernel. Returns 0, or -1 with *status set. */
-static int
-run_by_core(transfer_function *add, const struct plan *plan, struct transfer_options options,
-            const struct rung_call *call, struct status *status)
-{
-    unsigned fp_flags;
-    if (!call->timeline || call->n == 0)
-        return add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
-
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, call->device, status) < 0)
-        return -1;
-    const struct transfer_observer observer = {before, after, call->timeline};
-    options.observer = &observer;
-    int result = timeline_open(call->timeline,
-                               STEPS_A_CHUNK * transfer_most_chunks(call->n * component_size[call->component]), status);
-    if (result == 0)
-        result = add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
-    if (timeline_close(call->timeline, result == 0, status) < 0)
-        result = -1;
-    device_leave(&scope);
-    return result;
-}
-
-static int
-run_transfer_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
-{
-    const struct plan plan = plan_of_rung_call(call);
-    return run_by_core(transfer_add, &plan, options, call, status);
-}
-
-static int
-run_staged(const struct rung_call *call, struct status *status)
-{
-    return run_transfer_by_core(call, (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]},
-                                status);
-}
-
-static int
-run_tuned_transfer(const struct rung_call *call, struct status *status)
-{
-    return run_transfer_by_core(call, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, status);
-}
-
-const struct rung rung_staged = {
-    .name = "staged",
-    .kind = RUNG_TRANSFER,
-    .after = "pageable",
-    .changes = "ordinary memory through a page-locked ring that is kept and that several threads fill and empty",
-    .tested = "double",
-    .stages = STAGES_OVERLAPPING,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_COMPONENT,
-    .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MAX_THREADS}},
-    .run = run_staged,
-};
-
-const struct rung rung_tuned_transfer = {
-    .name = "tuned_transfer",
-    .kind = RUNG_TRANSFER,
-    .after = "streams2",
-    .changes = "what add(device=\"cuda\") does: tapered chunks, kept streams; ordinary memory as staged does it",
-    .tested = "double",
-    .stages = STAGES_OVERLAPPING,
-    .memory = RUNG_MEMORY_EITHER,
-    .components = EVERY_COMPONENT,
-    .params = {{"way",
-                "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
-                TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},
-    .run = run_tuned_transfer,
-};
-
-/* hybrid: what add(device="hybrid") does, by csrc/transfer/hybrid.c. Processor and GPU take blocks from the two ends of
- * the arrays until they meet.
- *
- *   after    tuned_transfer
- *   changes  the processor adds too; how fast each of the two is while they add decides their shares
- *   expects  1e8 float32, page-locked: 7.3 ms by 15 threads and a GPU, 8.2 by 16 threads alone, 15.5 by the GPU
- *            alone. Ordinary memory is the processor's: copying a chunk for the GPU takes longer than adding it
- *   from     our own measurements
- *   try      vecadd bench transfer --rungs tuned_transfer,hybrid
- */
-
-static int
-run_hybrid(const struct rung_call *call, struct status *status)
-{
-    const int threads = call->params[PARAM_THREADS];
-    const bool in_place = call->c == call->a || call->c == call->b;
-    struct plan plan = plan_of_rung_call(call);
-    plan.route = ROUTE_HYBRID;
-    plan.simd = host_simd_chosen(status);
-    if (plan.simd == NULL)
-        return -1;
-    plan.schedule = host_schedule_for(call->component, call->n, in_place);
-    if (threads)
-        plan.schedule = host_schedule_with(call->component, call->n, threads, plan.schedule.streaming);
-    return run_by_core(hybrid_add, &plan, (struct transfer_options){0}, call, status);
-}
-
-const struct rung rung_hybrid = {
-    .name = "hybrid",
-    .kind = RUNG_TRANSFER,
-    .after = "tuned_transfer",
-    .changes = "the processor adds too, from the front, while the GPU adds from the back, until all is added",
-    .tested = "double",
-    .stages = STAGES_SHARED,
-    .memory = RUNG_MEMORY_EITHER,
-    .components = EVERY_COMPONENT,
-    .params = {[PARAM_THREADS] = {"threads", "that add, one of which feeds the GPU too; 0: as many as add takes", 0, 0,
-                                  MAX_THREADS}},
-    .run = run_hybrid,
-};
-
-/* managed: three arrays that host and device share; the driver moves their pages to the side that touches them.
- *
- * The host copies its operands in and the sum out, because a caller's arrays are never managed memory; the kernel's
- * page faults are the transfer. Small sizes only: how long a fault takes depends on the driver, and nothing bounds it.
- */
-
-extern const struct rung rung_managed;
+// managed: three arrays that host and device share; the driver moves their pages to the side that touches them.
+//
+// The host copies its operands in and the sum out, because a caller's arrays are never managed memory; the kernel's
+// page faults are the transfer. Small sizes only: how long a fault takes depends on the driver, and nothing bounds it.
 
 enum { MAX_BYTES = 64 << 20 };
 
@@ -498,7 +232,7 @@ add_and_wait(const struct transfer_run *run, void *const managed[3], struct stat
 }
 
 static int
-run_managed(const struct rung_call *call, struct status *status)
+run_managed(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
     struct transfer_run run;
     void *managed[3] = {NULL};
@@ -507,7 +241,7 @@ run_managed(const struct rung_call *call, struct status *status)
     if (call->n == 0)
         return 0;
     int result = -1;
-    if (transfer_run_enter(&run, &rung_managed, call, status) < 0 || check_support(&run, status) < 0 ||
+    if (transfer_run_enter(&run, rung, call, status) < 0 || check_support(&run, status) < 0 ||
         timeline_open(timeline, 6, status) < 0 || (!inside && open_arrays(&run, managed, status) < 0))
         goto done;
 
@@ -531,26 +265,20 @@ done:
     return transfer_run_leave(&run, result, status);
 }
 
-const struct rung rung_managed = {
+static const struct rung managed = {
     .name = "managed",
     .kind = RUNG_TRANSFER,
     .after = "pageable",
     .changes = "unified memory: the driver moves pages to where they are touched; at most 64 MiB an array",
-    .tested = "double",
-    .stages = STAGES_SERIAL,
-    .memory = RUNG_MEMORY_PAGEABLE,
-    .by_name = true,
-    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
+    .by_name = true,
     .run = run_managed,
 };
 
-/* zero_copy: no copy at all. The kernel reads and writes page-locked host memory through its device address; its loads
- * and stores use both directions of the link at once.
- *
- * 2^28 float32 over PCIe 5 take 43.5 ms in one launch, where a pipeline of copies takes 41.4. */
-
-extern const struct rung rung_zero_copy;
+// zero_copy: no copy at all. The kernel reads and writes page-locked host memory through its device address; its loads
+// and stores use both directions of the link at once.
+//
+// 2^28 float32 over PCIe 5 take 43.5 ms in one launch, where a pipeline of copies takes 41.4.
 
 static int
 device_address(const void *host, void **device, struct status *status)
@@ -576,17 +304,16 @@ check_kernel(const struct transfer_run *run, void *const device[3], struct statu
 }
 
 static int
-run_zero_copy(const struct rung_call *call, struct status *status)
+run_zero_copy(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
     struct transfer_run run;
     void *device[3];
     if (call->n == 0)
         return 0;
     int result = -1;
-    if (transfer_run_enter(&run, &rung_zero_copy, call, status) < 0 ||
-        device_address(call->a, &device[0], status) < 0 || device_address(call->b, &device[1], status) < 0 ||
-        device_address(call->c, &device[2], status) < 0 || check_kernel(&run, device, status) < 0 ||
-        timeline_open(call->timeline, 1, status) < 0)
+    if (transfer_run_enter(&run, rung, call, status) < 0 || device_address(call->a, &device[0], status) < 0 ||
+        device_address(call->b, &device[1], status) < 0 || device_address(call->c, &device[2], status) < 0 ||
+        check_kernel(&run, device, status) < 0 || timeline_open(call->timeline, 1, status) < 0)
         goto done;
 
     transfer_clock_start(&run);
@@ -599,44 +326,173 @@ done:
     return transfer_run_leave(&run, result, status);
 }
 
-const struct rung rung_zero_copy = {
+static const struct rung zero_copy = {
     .name = "zero_copy",
     .kind = RUNG_TRANSFER,
     .after = "streams2",
     .changes = "no copies and no device arrays: the kernel reads and writes page-locked host memory over the link",
-    .tested = "double",
+    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_COMPONENT,
-    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_zero_copy,
 };
 
-/* The transfer rungs, in the order in which one leads to the next. */
+/* The package's own transfer as rungs: csrc/transfer on page-locked memory and on ordinary memory. */
 
-#define TRANSFER_RUNGS(RUNG)                                                                                           \
-    RUNG(pageable)                                                                                                     \
-    RUNG(pinned)                                                                                                       \
-    RUNG(pinned_reused)                                                                                                \
-    RUNG(stream1_pinned)                                                                                               \
-    RUNG(streams2)                                                                                                     \
-    RUNG(chunks_reused)                                                                                                \
-    RUNG(streams4)                                                                                                     \
-    RUNG(streams4_pageable)                                                                                            \
-    RUNG(copy_blocking)                                                                                                \
-    RUNG(copy_async)                                                                                                   \
-    RUNG(copy_stream)                                                                                                  \
-    RUNG(malloc_each_call)                                                                                             \
-    RUNG(pool)                                                                                                         \
-    RUNG(managed)                                                                                                      \
-    RUNG(zero_copy)                                                                                                    \
-    RUNG(staged)                                                                                                       \
-    RUNG(hybrid)                                                                                                       \
-    RUNG(tuned_transfer)
+enum { STEPS_A_CHUNK = 4, MAX_THREADS = 256 };
 
-#define DECLARE(name)  extern const struct rung rung_##name;
-#define POINT_TO(name) &rung_##name,
+static size_t
+before_step(void *context, enum transfer_step step, int slot, void *stream, size_t chunk)
+{
+    static const enum timeline_what what[] = {
+        [TRANSFER_TO_DEVICE] = TIMELINE_TO_DEVICE,
+        [TRANSFER_KERNEL] = TIMELINE_KERNEL,
+        [TRANSFER_TO_HOST] = TIMELINE_TO_HOST,
+    };
+    return timeline_begin(context, what[step], slot, stream, chunk);
+}
 
-TRANSFER_RUNGS(DECLARE)
+static void
+after_step(void *context, size_t token, void *stream)
+{
+    timeline_end(context, token, stream);
+}
 
-const struct rung *const transfer_rungs[] = {TRANSFER_RUNGS(POINT_TO) NULL};
+/* A plan with the call's operands and device. */
+static struct plan
+plan_of_rung_call(const struct rung_call *call)
+{
+    return (struct plan){.route = ROUTE_TRANSFER,
+                         .component = call->component,
+                         .n = call->n,
+                         .a = call->a,
+                         .b = call->b,
+                         .c = call->c,
+                         .device = call->device};
+}
+
+/* Runs `add`; the call's timeline records each copy and kernel. Returns 0, or -1 with *status set. */
+static int
+run_by_core(transfer_function *add, const struct plan *plan, struct transfer_options options,
+            const struct rung_call *call, struct status *status)
+{
+    unsigned fp_flags;
+    if (!call->timeline || call->n == 0)
+        return add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, call->device, status) < 0)
+        return -1;
+    const struct transfer_observer observer = {before_step, after_step, call->timeline};
+    options.observer = &observer;
+    int result = timeline_open(call->timeline,
+                               STEPS_A_CHUNK * transfer_most_chunks(call->n * component_size[call->component]), status);
+    if (result == 0)
+        result = add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+    if (timeline_close(call->timeline, result == 0, status) < 0)
+        result = -1;
+    device_leave(&scope);
+    return result;
+}
+
+static int
+run_staged(const struct rung *rung, const struct rung_call *call, struct status *status)
+{
+    (void)rung;
+    const struct plan plan = plan_of_rung_call(call);
+    return run_by_core(transfer_add, &plan,
+                       (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]}, call, status);
+}
+
+static const struct rung staged = {
+    .name = "staged",
+    .kind = RUNG_TRANSFER,
+    .after = "pageable",
+    .changes = "ordinary memory through a page-locked ring that is kept and that several threads fill and empty",
+    .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MAX_THREADS}},
+    .stages = STAGES_OVERLAPPING,
+    .run = run_staged,
+};
+
+// hybrid: what add(device="hybrid") does, by csrc/transfer/hybrid.c. Processor and GPU take blocks from the two ends of
+// the arrays until they meet.
+//
+//   after    tuned_transfer
+//   changes  the processor adds too; how fast each of the two is while they add decides their shares
+//   expects  1e8 float32, page-locked: 7.3 ms by 15 threads and a GPU, 8.2 by 16 threads alone, 15.5 by the GPU
+//            alone. Ordinary memory is the processor's: copying a chunk for the GPU takes longer than adding it
+//   from     our own measurements
+//   try      vecadd bench transfer --rungs tuned_transfer,hybrid
+
+static int
+run_hybrid(const struct rung *rung, const struct rung_call *call, struct status *status)
+{
+    (void)rung;
+    const int threads = call->params[0];
+    const bool in_place = call->c == call->a || call->c == call->b;
+    struct plan plan = plan_of_rung_call(call);
+    plan.route = ROUTE_HYBRID;
+    plan.simd = host_simd_chosen(status);
+    if (plan.simd == NULL)
+        return -1;
+    plan.schedule = host_schedule_for(call->component, call->n, in_place);
+    if (threads)
+        plan.schedule = host_schedule_with(call->component, call->n, threads, plan.schedule.streaming);
+    return run_by_core(hybrid_add, &plan, (struct transfer_options){0}, call, status);
+}
+
+static const struct rung hybrid = {
+    .name = "hybrid",
+    .kind = RUNG_TRANSFER,
+    .after = "tuned_transfer",
+    .changes = "the processor adds too, from the front, while the GPU adds from the back, until all is added",
+    .params = {{"threads", "that add, one of which feeds the GPU too; 0: as many as add takes", 0, 0, MAX_THREADS}},
+    .stages = STAGES_SHARED,
+    .memory = RUNG_MEMORY_EITHER,
+    .run = run_hybrid,
+};
+
+static int
+run_tuned_transfer(const struct rung *rung, const struct rung_call *call, struct status *status)
+{
+    (void)rung;
+    const struct plan plan = plan_of_rung_call(call);
+    return run_by_core(transfer_add, &plan, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, call,
+                       status);
+}
+
+static const struct rung tuned_transfer = {
+    .name = "tuned_transfer",
+    .kind = RUNG_TRANSFER,
+    .after = "streams2",
+    .changes = "what add(device=\"cuda\") does: tapered chunks, kept streams; ordinary memory as staged does it",
+    .params = {{"way",
+                "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
+                TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},
+    .stages = STAGES_OVERLAPPING,
+    .memory = RUNG_MEMORY_EITHER,
+    .run = run_tuned_transfer,
+};
+
+extern const struct rung rung_chunks_reused;
+
+/* In the order in which one leads to the next. */
+const struct rung *const transfer_rungs[] = {&pageable,
+                                             &pinned,
+                                             &pinned_reused,
+                                             &stream1_pinned,
+                                             &streams2,
+                                             &rung_chunks_reused,
+                                             &streams4,
+                                             &streams4_pageable,
+                                             &copy_blocking,
+                                             &copy_async,
+                                             &copy_stream,
+                                             &malloc_each_call,
+                                             &pool,
+                                             &managed,
+                                             &zero_copy,
+                                             &staged,
+                                             &hybrid,
+                                             &tuned_transfer,
+                                             NULL};

@@ -20,14 +20,12 @@ static const char *const family_name[] = {
 };
 
 static const char *const stages_name[] = {
-    [STAGES_NONE] = "",
     [STAGES_SERIAL] = "serial",
     [STAGES_OVERLAPPING] = "overlapping",
     [STAGES_SHARED] = "shared",
 };
 
 static const char *const memory_name[] = {
-    [RUNG_MEMORY_NONE] = "",
     [RUNG_MEMORY_PAGEABLE] = "pageable",
     [RUNG_MEMORY_PINNED] = "pinned",
     [RUNG_MEMORY_EITHER] = "either",
@@ -114,22 +112,23 @@ describe(const struct rung *rung)
         Py_XDECREF(choices);
         return NULL;
     }
+    const bool transfers = rung->kind == RUNG_TRANSFER;
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N,s:(IIIII)}",
-        "name", rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after",
-        rung->after, "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load",
-        rung->load ? rung->load : "", "headline", PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum],
-        "bytes_per_element", rung->bytes_per_element, "bytes_per_load", rung->bytes_per_load, "loads_in_flight",
-        rung->loads_in_flight, "block", rung->block, "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment",
-        (Py_ssize_t)rung->alignment, "params", params, "choices", choices, "stages", stages_name[rung->stages],
-        "memory", memory_name[rung->memory], "allocates", PyBool_FromLong(rung->allocates), "by_name",
+        "{s:s,s:s,s:s,s:z,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N,s:(IIIII)}", "name",
+        rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after,
+        "changes", rung->changes, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
+        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
+        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
+        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params,
+        "choices", choices, "stages", transfers ? stages_name[rung->stages] : "", "memory",
+        transfers ? memory_name[rung->memory] : "", "allocates", PyBool_FromLong(rung->allocates), "by_name",
         PyBool_FromLong(rung->by_name), "tile", rung->tile.rows, rung->tile.columns, rung->tile.inner,
         rung->tile.thread_rows, rung->tile.thread_columns);
 }
 
 const char rungs_doc[] = PyDoc_STR(
     "rungs($module, /)\n--\n\n"
-    "One dict a rung, in the ladder's order: name, kind, family, after, changes, tested, dtypes, load, headline,\n"
+    "One dict a rung, in the ladder's order: name, kind, family, after, changes, dtypes, load, headline,\n"
     "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
     "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
     "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
@@ -158,7 +157,7 @@ run_by_host_clock(const struct rung *rung, struct rung_call *call, double *secon
     double given = -1;
     call->seconds = &given;
     const double begin = now_seconds();
-    int failed = rung->run(call, status);
+    int failed = rung->run(rung, call, status);
     *seconds = now_seconds() - begin;
     if (given >= 0)
         *seconds = given;
@@ -392,7 +391,7 @@ py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
     struct latency_stages stages;
     given.call.stages = &stages;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = rung_arguments_join(&given, &status) < 0 || given.rung->run(&given.call, &status) < 0;
+    int failed = rung_arguments_join(&given, &status) < 0 || given.rung->run(given.rung, &given.call, &status) < 0;
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : stages_dict(&stages);
 }
@@ -446,7 +445,7 @@ py_timeline(PyObject *module, PyObject *arguments, PyObject *keywords)
 
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = rung->run(&given.call, &status);
+    int failed = rung->run(rung, &given.call, &status);
     PyEval_RestoreThread(released);
     PyObject *list = failed ? status_raise(state, &status) : list_of(timeline);
     timeline_free(timeline);

@@ -140,7 +140,7 @@ bool
 rung_takes(const struct rung *rung, enum dtype dtype)
 {
     const struct dtype_row *row = &dtype_table[dtype];
-    return (rung->components >> row->component & 1) && (rung->kind != RUNG_MATRIX || row->components == 1);
+    return rung_takes_component(rung, row->component) && (rung->kind != RUNG_MATRIX || row->components == 1);
 }
 
 bool
