@@ -127,13 +127,13 @@ FAILS(rung_facts, const struct rung *rung, const struct rung_call *call, struct 
 GIVES(struct timeline *, NULL, timeline_new, void)
 DOES_NOTHING(timeline_free, struct timeline *timeline)
 GIVES(size_t, 0, timeline_entries, const struct timeline *timeline, const struct timeline_entry **entries)
-FAILS(limits_device, int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
-FAILS(limits_l2, int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
-FAILS(limits_latency, int device, int rounds, struct memory_latency *latency, struct status *status)
-FAILS(limits_loaded, int device, size_t bytes, int rounds, struct loaded_latency points[LIMITS_LOADED],
-      struct status *status)
-FAILS(limits_launch, int device, int rounds, struct launch_limits *limits, struct status *status)
-FAILS(limits_link, int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status)
+#define FAILING_PROBE(name) \
+    FAILS(name, const struct probe_request *request, union probe_found *found, struct status *status)
+FAILING_PROBE(probe_rates)
+FAILING_PROBE(probe_link)
+FAILING_PROBE(probe_latency)
+FAILING_PROBE(probe_loaded)
+FAILING_PROBE(probe_launches)
 FAILS(limits_memory, int device, size_t *left, size_t *all, struct status *status)
 FAILS(limits_pattern_write, int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
       double *seconds, struct status *status)

@@ -75,7 +75,7 @@ seconds_until_awake(struct thread_probe *thread_probe, int members)
             sched_yield();
         each[round < 0 ? 0 : round] = now_seconds() - begin;
     }
-    return probe_median(each, ROUNDS);
+    return median(each, ROUNDS);
 }
 
 static void

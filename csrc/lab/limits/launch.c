@@ -2,15 +2,17 @@
  * a kernel that keeps the stream busy until all is queued. The host's part is timed by the host's clock with nothing
  * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
+#include "gpu/graph_kind.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"
 
 enum {
-    ROUNDS_MAX = 64,
     HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/device_rung.c */
     QUEUED = 64,
     NODES = 512,                 /* of a graph, whose own launch is then 1 % of the time */
@@ -36,31 +38,30 @@ struct empties {
 };
 
 static cudaError_t
-queue_empties(const struct probe *probe, const void *argument)
+queue_empties_on(const void *argument, cudaStream_t stream)
 {
     const struct empties *empties = argument;
     cudaError_t error = cudaSuccess;
     for (unsigned i = 0; i < empties->launches && error == cudaSuccess; i++)
         error = empties->order == SERIAL
-                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream)
+                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, stream)
                     : limits_programmatic_launch(empties->blocks, empties->threads, empties->order == TRIGGERING,
-                                                 empties->cycles, probe->stream);
+                                                 empties->cycles, stream);
     return error;
 }
 
-/* The median of all rounds but the first. */
+static cudaError_t
+queue_empties(const struct probe *probe, const void *argument)
+{
+    return queue_empties_on(argument, probe->stream);
+}
+
 static int
 measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
         struct status *status)
 {
-    double each[ROUNDS_MAX], first;
-    if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &first, status) < 0)
-        return -1;
-    for (int round = 0; round < rounds; round++)
-        if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &each[round], status) < 0)
-            return -1;
-    *seconds = probe_median(each, rounds);
-    return 0;
+    const struct probe_work work = {.launch = queue_empties, .argument = empties, .head_start = head_start};
+    return probe_median(probe, &work, rounds, seconds, status);
 }
 
 /* Host seconds until all is queued, and until all is done: medians of all rounds but the first. */
@@ -79,74 +80,41 @@ measure_host(const struct probe *probe, const struct empties *empties, int round
         if (error != cudaSuccess || waited != cudaSuccess)
             return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
     }
-    *queued = probe_median(until_queued, rounds);
-    *done = probe_median(until_done, rounds);
+    *queued = median(until_queued, rounds);
+    *done = median(until_done, rounds);
     return 0;
 }
-
-struct graph {
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-};
 
 static cudaError_t
 launch_graph(const struct probe *probe, const void *argument)
 {
-    const struct graph *graph = argument;
-    return cudaGraphLaunch(graph->exec, probe->stream);
+    return cudaGraphLaunch(*(const cudaGraphExec_t *)argument, probe->stream);
 }
 
-/* The stream is no longer capturing when this returns, after an error too. */
+/* Of a graph of what `launches` queues, each time behind `before`. */
 static int
-graph_open(struct graph *graph, const struct probe *probe, const struct empties *nodes, struct status *status)
+measure_graph(const struct probe *probe, graph_launches *launches, const void *context, probe_launch *before,
+              int rounds, double *seconds, struct status *status)
 {
-    cudaError_t error = cudaStreamBeginCapture(probe->stream, cudaStreamCaptureModeThreadLocal);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamBeginCapture");
-    error = queue_empties(probe, nodes);
-    const cudaError_t ended = cudaStreamEndCapture(probe->stream, &graph->graph);
-    if (error == cudaSuccess)
-        error = ended;
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamEndCapture");
-    error = cudaGraphInstantiate(&graph->exec, graph->graph, 0);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(graph->exec, probe->stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
-}
-
-static void
-graph_close(const struct graph *graph)
-{
-    if (graph->exec)
-        device_ignore(cudaGraphExecDestroy(graph->exec));
-    if (graph->graph)
-        device_ignore(cudaGraphDestroy(graph->graph));
-}
-
-/* The median of all rounds but the first. */
-static int
-measure_graph(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
-              struct status *status)
-{
-    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
-    double each[ROUNDS_MAX];
-    struct graph graph = {0};
-    int result = graph_open(&graph, probe, &nodes, status);
-    for (int round = -1; round < rounds && result == 0; round++)
-        result = probe_time(probe, HEAD_START_QUEUED, launch_graph, &graph, "cudaGraphLaunch",
-                            &each[round < 0 ? 0 : round], status);
-    if (result == 0)
-        *seconds = probe_median(each, rounds);
-    graph_close(&graph);
+    cudaGraphExec_t graph;
+    if (graph_capture(&graph, launches, context, status) < 0)
+        return -1;
+    const struct probe_work work = {.launch = launch_graph,
+                                    .argument = &graph,
+                                    .before = before,
+                                    .head_start = HEAD_START_QUEUED,
+                                    .what = "cudaGraphLaunch"};
+    const int result = probe_median(probe, &work, rounds, seconds, status);
+    graph_free(graph);
     return result;
 }
 
 static int
-fewer(int rounds, int most)
+measure_nodes(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
+              struct status *status)
 {
-    return rounds < most ? rounds : most;
+    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
+    return measure_graph(probe, queue_empties_on, &nodes, NULL, rounds, seconds, status);
 }
 
 static double
@@ -156,7 +124,7 @@ at_least_0(double seconds)
 }
 
 static int
-measure_serial(const struct probe *probe, int device, int rounds, struct launch_limits *limits, struct status *status)
+measure_serial(const struct probe *probe, int device, int rounds, struct launch_seconds *limits, struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
     double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
@@ -174,7 +142,7 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
         measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
         measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
-        measure_graph(probe, SERIAL, 0, few, &graph, status) < 0 ||
+        measure_nodes(probe, SERIAL, 0, few, &graph, status) < 0 ||
         measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
@@ -187,7 +155,7 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
 }
 
 static int
-measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
+measure_programmatic(const struct probe *probe, int rounds, struct launch_seconds *limits, struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
     double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
@@ -197,9 +165,9 @@ measure_programmatic(const struct probe *probe, int rounds, struct launch_limits
     if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
         measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
-        measure_graph(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
-        measure_graph(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
-        measure_graph(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
     limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
@@ -212,123 +180,51 @@ measure_programmatic(const struct probe *probe, int rounds, struct launch_limits
     return 0;
 }
 
-/* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache holds its memory. */
+/* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache has its memory. */
 
-enum {
-    SMALLEST = 24 << 10,
-    STEP = 4,
-    FRESH_NODES = 64,
-    FRESH_ROUNDS = 5,
-};
+enum { SMALLEST = 24 << 10, STEP = 4, FRESH_NODES = 64, FRESH_ROUNDS = 5 };
 
 struct fresh {
-    struct probe probe; /* `memory` is twice the L2 */
-    size_t l2;
-};
-
-struct stretch {
-    const struct fresh *fresh;
+    char *memory;
     size_t bytes; /* of a node */
     unsigned nodes;
-    cudaGraphExec_t exec;
 };
 
 static cudaError_t
-queue_nodes(const struct stretch *stretch)
+queue_fresh_on(const void *context, cudaStream_t stream)
 {
-    const struct probe *probe = &stretch->fresh->probe;
+    const struct fresh *fresh = context;
     cudaError_t error = cudaSuccess;
-    for (unsigned i = 0; i < stretch->nodes && error == cudaSuccess; i++)
-        error = limits_merge_launch((char *)probe->memory + i * stretch->bytes, stretch->bytes, probe->stream);
+    for (unsigned i = 0; i < fresh->nodes && error == cudaSuccess; i++)
+        error = limits_merge_launch(fresh->memory + i * fresh->bytes, fresh->bytes, stream);
     return error;
 }
 
-static int
-stretch_open(struct stretch *stretch, struct status *status)
-{
-    const cudaStream_t stream = stretch->fresh->probe.stream;
-    cudaGraph_t graph = NULL;
-    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamBeginCapture");
-    error = queue_nodes(stretch);
-    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
-    if (error == cudaSuccess)
-        error = ended;
-    if (error == cudaSuccess)
-        error = cudaGraphInstantiate(&stretch->exec, graph, 0);
-    if (graph)
-        device_ignore(cudaGraphDestroy(graph));
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(stretch->exec, stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
-}
-
+/* Reads other memory, until the L2 has nothing of the nodes' memory. */
 static cudaError_t
-launch_stretch(const struct probe *probe, const void *argument)
+read_other_memory(const struct probe *probe, const void *argument)
 {
-    const struct stretch *stretch = argument;
-    return cudaGraphLaunch(stretch->exec, probe->stream);
+    (void)argument;
+    const size_t l2 = probe->bytes / 2;
+    return limits_read_launch((char *)probe->memory + l2 / 2, l2 / 2 * 3, probe->sink, probe->stream);
 }
 
-/* Reads other memory first, until the L2 holds nothing of the nodes' memory. */
+/* The probe's memory is twice the L2. */
 static int
-stretch_time(const struct stretch *stretch, double *seconds, struct status *status)
+measure_fresh(const struct probe *probe, int rounds, struct launch_seconds *limits, struct status *status)
 {
-    const struct fresh *fresh = stretch->fresh;
-    const struct probe *probe = &fresh->probe;
-    const cudaError_t error =
-        limits_read_launch((char *)probe->memory + fresh->l2 / 2, fresh->l2 / 2 * 3, probe->sink, probe->stream);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernel");
-    return probe_time(probe, HEAD_START_QUEUED, launch_stretch, stretch, "cudaGraphLaunch", seconds, status);
-}
-
-/* The median of all rounds but the first. */
-static int
-measure_fresh(const struct fresh *fresh, int rounds, double kernel, struct fresh_seconds *found, struct status *status)
-{
-    double each[FRESH_ROUNDS];
-    const size_t fit = fresh->l2 / 2 / found->bytes;
-    struct stretch stretch = {fresh, found->bytes, fit < FRESH_NODES ? (unsigned)fit : FRESH_NODES, NULL};
-    int result = stretch_open(&stretch, status);
-    for (int round = -1; round < rounds && result == 0; round++)
-        result = stretch_time(&stretch, &each[round < 0 ? 0 : round], status);
-    if (stretch.exec)
-        device_ignore(cudaGraphExecDestroy(stretch.exec));
-    if (result < 0)
-        return -1;
-    const double beyond = probe_median(each, rounds) - kernel;
-    found->seconds = beyond > 0 && stretch.nodes > 0 ? beyond / stretch.nodes : 0;
-    return 0;
-}
-
-/* Fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
-static int
-limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
-             struct status *status)
-{
-    struct fresh fresh = {0};
-    struct device_facts facts;
-    int result = -1;
-    if (rounds > FRESH_ROUNDS)
-        rounds = FRESH_ROUNDS;
-    if (device_facts(scope->device, &facts, status) < 0)
-        return -1;
-    fresh.l2 = facts.l2 / sizeof(uint64_t) * sizeof(uint64_t);
-    if (probe_open(&fresh.probe, scope, 2 * fresh.l2, status) < 0)
-        goto done;
     size_t bytes = SMALLEST;
     for (int i = 0; i < LIMITS_FRESH; i++, bytes *= STEP) {
-        sizes[i].bytes = bytes;
-        if (measure_fresh(&fresh, rounds, kernel, &sizes[i], status) < 0)
-            goto done;
+        const size_t fit = probe->bytes / 4 / bytes;
+        const struct fresh fresh = {probe->memory, bytes, fit < FRESH_NODES ? (unsigned)fit : FRESH_NODES};
+        double seconds;
+        if (measure_graph(probe, queue_fresh_on, &fresh, read_other_memory, fewer(rounds, FRESH_ROUNDS), &seconds,
+                          status) < 0)
+            return -1;
+        limits->fresh[i].bytes = bytes;
+        limits->fresh[i].seconds = fresh.nodes ? at_least_0(seconds - limits->kernel) / fresh.nodes : 0;
     }
-    result = 0;
-done:
-    probe_close(&fresh.probe);
-    return result;
+    return 0;
 }
 
 /* What a launch over a table of jobs costs: the host writes the jobs, the driver copies them, and each block of the
@@ -342,8 +238,7 @@ static volatile uint64_t components = 1000003;
 
 /* Host seconds for a table of `count` jobs, its allocation included, on a stream that has had none before. */
 static int
-table_pass(const struct probe *probe, cudaStream_t stream, const struct device_scope *scope, unsigned count,
-           double *seconds, struct status *status)
+table_pass(const struct probe *probe, cudaStream_t stream, unsigned count, double *seconds, struct status *status)
 {
     void *device = NULL;
     int result = -1;
@@ -357,7 +252,7 @@ table_pass(const struct probe *probe, cudaStream_t stream, const struct device_s
         jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
         at += length;
     }
-    if (pool_allocate(scope, stream, count * sizeof *jobs, &device, status) < 0)
+    if (pool_allocate(&probe->scope, stream, count * sizeof *jobs, &device, status) < 0)
         goto done;
     cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
     if (error == cudaSuccess)
@@ -373,66 +268,64 @@ done:
     return result;
 }
 
+/* Evicts everything from the calling core's own caches. */
+static void
+evict_caches(void)
+{
+    static char others[4 << 20]; /* twice the largest L2 of a core */
+    static unsigned char value;
+    memset(others, ++value, sizeof others);
+    __asm__ volatile("" : : "r"(others) : "memory");
+}
+
 static int
-table_on_new_stream(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
-                    struct status *status)
+table_on_new_stream(const struct probe *probe, unsigned count, double *seconds, struct status *status)
 {
     cudaStream_t stream;
+    evict_caches();
     const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamCreateWithFlags");
-    const int result = table_pass(probe, stream, scope, count, seconds, status);
+    const int result = table_pass(probe, stream, count, seconds, status);
     device_ignore(cudaStreamDestroy(stream));
     return result;
 }
 
-/* Host seconds to write and copy a table of one job, launch over it and wait, and for each further job; at most 64
- * rounds. */
+/* For one job, and for each further one. */
 static int
-limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
-             struct status *status)
+measure_table(const struct probe *probe, int rounds, double *table, double *job, struct status *status)
 {
     double one[ROUNDS_MAX], many[ROUNDS_MAX];
-    if (rounds > ROUNDS_MAX)
-        rounds = ROUNDS_MAX;
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
-        probe_disturb();
-        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0)
+        if (table_on_new_stream(probe, 1, &one[kept], status) < 0)
             return -1;
-        probe_disturb();
-        if (table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
+        if (table_on_new_stream(probe, JOBS, &many[kept], status) < 0)
             return -1;
     }
-    *table = probe_median(one, rounds);
-    const double further = probe_median(many, rounds) - *table;
+    *table = median(one, rounds);
+    const double further = median(many, rounds) - *table;
     *job = further > 0 ? further / (JOBS - 1) : 0;
     return 0;
 }
 
 int
-limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
+probe_launches(const struct probe_request *request, union probe_found *found, struct status *status)
 {
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, device, status) < 0)
-        return -1;
-
-    int result = -1;
-    struct probe probe = {0};
+    struct probe probe;
     struct device_facts facts;
-    *limits = (struct launch_limits){0};
-    if (rounds > ROUNDS_MAX)
-        rounds = ROUNDS_MAX;
-    if (probe_open(&probe, &scope, 0, status) < 0 || device_facts(scope.device, &facts, status) < 0)
-        goto done;
-    limits->has_programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
-    if (measure_serial(&probe, scope.device, rounds, limits, status) < 0 ||
-        (limits->has_programmatic && measure_programmatic(&probe, rounds, limits, status) < 0))
-        goto done;
-    if (limits_fresh(&scope, rounds, limits->kernel, limits->fresh, status) == 0)
-        result = limits_table(&probe, &scope, rounds, &limits->table, &limits->job, status);
-done:
+    struct launch_seconds *limits = &found->launches;
+    const int rounds = fewer(request->rounds, ROUNDS_MAX);
+    *limits = (struct launch_seconds){.programmatic = {NAN, NAN, NAN, NAN, NAN, NAN}};
+    if (device_facts(request->device, &facts, status) < 0)
+        return -1;
+    const bool programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
+    int result = probe_open(&probe, request->device, facts.l2 / sizeof(uint64_t) * 2 * sizeof(uint64_t), status);
+    if (result == 0 && (measure_serial(&probe, request->device, rounds, limits, status) < 0 ||
+                        (programmatic && measure_programmatic(&probe, rounds, limits, status) < 0) ||
+                        measure_fresh(&probe, rounds, limits, status) < 0 ||
+                        measure_table(&probe, rounds, &limits->table, &limits->job, status) < 0))
+        result = -1;
     probe_close(&probe);
-    device_leave(&scope);
     return result;
 }

@@ -37,7 +37,7 @@ pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t co
     cudaError_t error = cudaMemsetAsync(probe->memory, 0, sizeof *found, probe->stream);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMemsetAsync");
-    if (probe_time(probe, 0, launch_check, &words, "cudaLaunchKernel", seconds, status) < 0)
+    if (probe_time(probe, &(struct probe_work){.launch = launch_check, .argument = &words}, seconds, status) < 0)
         return -1;
     error = cudaMemcpyAsync(found, probe->memory, sizeof *found, cudaMemcpyDeviceToHost, probe->stream);
     const cudaError_t waited = stream_wait(probe->stream);
@@ -46,27 +46,22 @@ pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t co
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 }
 
-/* Writes where `words->written` is not NULL, else checks. */
+/* Writes where `words->written` is not NULL, else checks; behind what `stream` has queued. */
 static int
 run(int device, void *stream, const struct words *words, struct pattern_found *found, double *seconds,
     struct status *status)
 {
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, device, status) < 0)
-        return -1;
-
-    struct probe probe = {0};
-    int result = -1;
+    struct probe probe;
     *seconds = 0;
-    if (probe_open(&probe, &scope, found ? sizeof *found : 0, status) < 0 ||
-        stream_join(scope.device, stream, probe.stream, status) < 0)
-        goto done;
-    result = words->written
-                 ? probe_time(&probe, 0, launch_write, words, "cudaLaunchKernel", seconds, status)
-                 : pattern_probe_check(&probe, words->checked, words->count, words->pattern, found, seconds, status);
-done:
+    int result = probe_open(&probe, device, found ? sizeof *found : 0, status);
+    if (result == 0)
+        result = stream_join(probe.scope.device, stream, probe.stream, status);
+    if (result == 0)
+        result =
+            words->written
+                ? probe_time(&probe, &(struct probe_work){.launch = launch_write, .argument = words}, seconds, status)
+                : pattern_probe_check(&probe, words->checked, words->count, words->pattern, found, seconds, status);
     probe_close(&probe);
-    device_leave(&scope);
     return result;
 }
 
@@ -102,8 +97,7 @@ limits_memory(int device, size_t *left, size_t *all, struct status *status)
 
 /* One of the two GPUs. */
 struct side {
-    int device;
-    struct probe probe; /* its memory has room for a struct pattern_found */
+    struct probe probe; /* its memory has room for a struct pattern_found; entered while it works */
     void *memory;       /* plain, as other programs' is: the access that is switched on here is to such memory */
     bool granted;       /* peer access that was switched on here */
 };
@@ -113,87 +107,65 @@ struct pair {
     size_t bytes;
 };
 
-/* Runs in the scope of side->device. */
 static int
-side_open_here(struct side *side, const struct device_scope *scope, int peer, bool access, size_t bytes,
-               struct status *status)
+side_open(struct side *side, int device, int peer, bool access, size_t bytes, struct status *status)
 {
-    if (probe_open(&side->probe, scope, sizeof(struct pattern_found), status) < 0)
+    if (probe_open(&side->probe, device, sizeof(struct pattern_found), status) < 0)
         return -1;
     cudaError_t error = cudaMalloc(&side->memory, bytes);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMalloc");
-    if (!access)
-        return 0;
-    error = cudaDeviceEnablePeerAccess(peer, 0);
-    side->granted = error == cudaSuccess;
-    if (error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled) {
+    if (access) {
+        error = cudaDeviceEnablePeerAccess(peer, 0);
+        side->granted = error == cudaSuccess;
+        if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled)
+            return device_status(status, error, "cudaDeviceEnablePeerAccess");
         device_ignore(error);
-        return 0;
     }
-    return device_status(status, error, "cudaDeviceEnablePeerAccess");
-}
-
-static int
-side_open(struct side *side, int device, int peer, bool access, size_t bytes, struct status *status)
-{
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, device, status) < 0)
-        return -1;
-    side->device = device;
-    const int result = side_open_here(side, &scope, peer, access, bytes, status);
-    device_leave(&scope);
-    return result;
+    probe_leave(&side->probe);
+    return 0;
 }
 
 /* Takes a side that was never opened too. */
 static void
-side_close(const struct side *side, int peer)
+side_close(struct side *side, int peer)
 {
-    struct device_scope scope;
-    if (!side->probe.stream || !device_enter_to_release(&scope, side->device))
-        return;
-    if (side->memory)
-        device_ignore(cudaFree(side->memory));
-    if (side->granted)
-        device_ignore(cudaDeviceDisablePeerAccess(peer));
+    struct status ignored;
+    if (side->probe.stream && (side->probe.entered || probe_enter(&side->probe, &ignored) == 0)) {
+        if (side->memory)
+            device_ignore(cudaFree(side->memory));
+        if (side->granted)
+            device_ignore(cudaDeviceDisablePeerAccess(peer));
+    }
     probe_close(&side->probe);
-    device_leave(&scope);
-}
-
-static cudaError_t
-launch_way(const struct probe *probe, const void *argument, enum peer_way way)
-{
-    const struct pair *pair = argument;
-    if (way == PEER_COPY)
-        return cudaMemcpyPeerAsync(pair->to.memory, pair->to.device, pair->from.memory, pair->from.device, pair->bytes,
-                                   probe->stream);
-    return limits_copy_words_launch(pair->from.memory, pair->to.memory, pair->bytes, probe->stream);
 }
 
 static cudaError_t
 launch_copy(const struct probe *probe, const void *argument)
 {
-    return launch_way(probe, argument, PEER_COPY);
+    const struct pair *pair = argument;
+    return cudaMemcpyPeerAsync(pair->to.memory, pair->to.probe.scope.device, pair->from.memory,
+                               pair->from.probe.scope.device, pair->bytes, probe->stream);
 }
 
 static cudaError_t
 launch_kernel(const struct probe *probe, const void *argument)
 {
-    return launch_way(probe, argument, PEER_READ);
+    const struct pair *pair = argument;
+    return limits_copy_words_launch(pair->from.memory, pair->to.memory, pair->bytes, probe->stream);
 }
 
 /* One pass by this way; its kernel runs on the target where it reads, on the source where it writes. */
 static int
-pass(const struct pair *pair, enum peer_way way, double *seconds, struct status *status)
+pass(struct pair *pair, enum peer_way way, double *seconds, struct status *status)
 {
-    const struct side *runs = way == PEER_READ ? &pair->to : &pair->from;
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, runs->device, status) < 0)
+    struct probe *runs = way == PEER_READ ? &pair->to.probe : &pair->from.probe;
+    const struct probe_work copy = {.launch = launch_copy, .argument = pair, .what = "cudaMemcpyPeerAsync"},
+                            kernel = {.launch = launch_kernel, .argument = pair};
+    if (probe_enter(runs, status) < 0)
         return -1;
-    const int result = probe_time(&runs->probe, 0, way == PEER_COPY ? launch_copy : launch_kernel, pair,
-                                  way == PEER_COPY ? "cudaMemcpyPeerAsync" : "cudaLaunchKernel", seconds, status);
-    device_leave(&scope);
+    const int result = probe_time(runs, way == PEER_COPY ? &copy : &kernel, seconds, status);
+    probe_leave(runs);
     return result;
 }
 
@@ -201,13 +173,13 @@ static int
 fill(const struct side *side, const struct pattern *pattern, size_t bytes, struct status *status)
 {
     double seconds;
-    return limits_pattern_write(side->device, side->probe.stream, side->memory, bytes / sizeof(uint64_t), pattern,
-                                &seconds, status);
+    return limits_pattern_write(side->probe.scope.device, side->probe.stream, side->memory, bytes / sizeof(uint64_t),
+                                pattern, &seconds, status);
 }
 
 /* Sends a pattern over what is its complement in every bit of the target, and looks at each word that has arrived. */
 static int
-compare(const struct pair *pair, enum peer_way way, struct pattern_found *found, struct status *status)
+compare(struct pair *pair, enum peer_way way, struct pattern_found *found, struct status *status)
 {
     const struct pattern sent = {.kind = PATTERN_ADDRESS, .first = (uint64_t)way << 40};
     const struct pattern before = {.kind = PATTERN_INVERSE, .first = sent.first};
@@ -215,12 +187,11 @@ compare(const struct pair *pair, enum peer_way way, struct pattern_found *found,
     if (fill(&pair->from, &sent, pair->bytes, status) < 0 || fill(&pair->to, &before, pair->bytes, status) < 0 ||
         pass(pair, way, &seconds, status) < 0)
         return -1;
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, pair->to.device, status) < 0)
+    if (probe_enter(&pair->to.probe, status) < 0)
         return -1;
     const int result = pattern_probe_check(&pair->to.probe, pair->to.memory, pair->bytes / sizeof(uint64_t), &sent,
                                            found, &seconds, status);
-    device_leave(&scope);
+    probe_leave(&pair->to.probe);
     return result;
 }
 

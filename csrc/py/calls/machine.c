@@ -36,13 +36,6 @@ thresholds_dict(const struct host_thresholds *from)
                          "threads_streaming", (Py_ssize_t)from->threads_streaming);
 }
 
-const char host_facts_doc[] = PyDoc_STR(
-    "host_facts($module, /)\n--\n\n"
-    "The host as the adders see it, a dict: 'simd' (the level in use; None where VECADD_SIMD names no level that\n"
-    "works), 'simd_levels' (those that work here, best first), 'threads' (that an addition may use), 'l1', 'l2', 'l3'\n"
-    "(bytes, 0: unknown), 'thresholds' (a dict: the fields of struct host_thresholds, sizes in bytes of the sum),\n"
-    "'tuned' (whether `vecadd tune` found them), 'key' (of the file that it writes).");
-
 PyObject *
 py_host_facts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
@@ -62,11 +55,6 @@ py_host_facts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
                          "tuned", PyBool_FromLong(thresholds->tuned), "key", key);
 }
 
-const char host_memory_doc[] = PyDoc_STR(
-    "host_memory($module, membership='/proc/self/cgroup', mount='/sys/fs/cgroup', /)\n--\n\n"
-    "(usable, available): bytes of memory that this process may use, and bytes that can be allocated now without\n"
-    "swapping, both as the control groups of that list under that mount allow.");
-
 PyObject *
 py_host_memory(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -76,10 +64,6 @@ py_host_memory(PyObject *Py_UNUSED(module), PyObject *arguments)
     return Py_BuildValue("(nn)", (Py_ssize_t)ram_usable(membership, mount),
                          (Py_ssize_t)ram_available(membership, mount));
 }
-
-const char cuda_versions_doc[] =
-    PyDoc_STR("cuda_versions($module, /)\n--\n\n"
-              "(driver, runtime) as CUDA counts versions, 13000 for 13.0; 0 where there is none.");
 
 PyObject *
 py_cuda_versions(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -106,10 +90,6 @@ facts_of_device(struct module_state *state, int device)
         (Py_ssize_t)facts.shared_per_multiprocessor, "shared_reserved", (Py_ssize_t)facts.shared_reserved, "pci_domain",
         facts.pci_domain, "pci_bus", facts.pci_bus, "pci_device", facts.pci_device);
 }
-
-const char gpu_facts_doc[] =
-    PyDoc_STR("gpu_facts($module, /)\n--\n\n"
-              "A list of one dict a GPU: the fields of struct device_facts. Raises RuntimeError where there is none.");
 
 PyObject *
 py_gpu_facts(PyObject *module, PyObject *Py_UNUSED(none))
@@ -149,14 +129,6 @@ list_of_rows(const struct launch_configs *launch_configs)
     return rows;
 }
 
-const char device_launch_configs_doc[] = PyDoc_STR(
-    "device_launch_configs($module, device, /)\n--\n\n"
-    "What additions on a device go by, a dict: 'key' (of its tuned file), 'l2' (bytes), 'source' ('shipped',\n"
-    "'inherited' from another compute capability, 'tuned'), 'rows' and 'shipped', the build's own: tuples (bytes of\n"
-    "a, b and c from which on it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 that the\n"
-    "end of each input is demoted in). Starts the device. Raises RuntimeError where there is none, ValueError for an\n"
-    "ordinal that is none.");
-
 PyObject *
 py_device_launch_configs(PyObject *module, PyObject *arguments)
 {
@@ -181,11 +153,6 @@ py_device_launch_configs(PyObject *module, PyObject *arguments)
     return Py_BuildValue("{s:s,s:n,s:s,s:N,s:N}", "key", launch_configs.key, "l2", (Py_ssize_t)launch_configs.used.l2,
                          "source", source_name[launch_configs.used.source], "rows", rows, "shipped", shipped);
 }
-
-const char tuned_path_doc[] =
-    PyDoc_STR("tuned_path($module, kind, key, /)\n--\n\n"
-              "The path of the file of that kind and key, whether it exists or not; None where the environment names\n"
-              "no folder, for a key that is no line, and for a path that no file can have.");
 
 PyObject *
 py_tuned_path(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -213,10 +180,6 @@ append_row(void *context, const char *name, const double *number, int count)
     Py_XDECREF(row);
     return appended;
 }
-
-const char tuned_rows_doc[] =
-    PyDoc_STR("tuned_rows($module, kind, key, /)\n--\n\n"
-              "The rows of that file, (name, numbers) each; None where there is none that is whole and of that key.");
 
 PyObject *
 py_tuned_rows(PyObject *Py_UNUSED(module), PyObject *arguments)

@@ -219,24 +219,6 @@ set_contestant(struct judged *judged)
     return -1;
 }
 
-const char judge_call_doc[] = PyDoc_STR(
-    "judge_call($module, contestant, memory, start, versions, /, *, convert=None, now=0, before=-1, last=-1,\n"
-    "           donor=-1, pokes=(), flush=None, delay=0, hold=0, bare=False)\n--\n\n"
-    "Calls contestant(a, b, out) once, or launches the device rung of that name, and returns a dict of what came of\n"
-    "it. a, b and out are views of memory, a contiguous DeviceArray, that begin at the elements start = (a, b, out),\n"
-    "or what convert makes of them. versions, of shape (count, 3, n), holds a, b and their sum for each version: now\n"
-    "is the one that is given, before the one that a and b hold until the GPU comes to the call, last that of the\n"
-    "call before (-1: none), donor the one whose elements at the indices pokes replace now's. An addition's traffic\n"
-    "goes through flush right before the call; delay is how many cycles the GPU waits for the host. With hold the\n"
-    "GPU is so full for so many cycles from before the call on that no kernel runs. bare: prepares and compares\n"
-    "nothing.\n\n"
-    "The dict: seconds, between CUDA events; host, seconds until the function returned; regions, in front of a, a,\n"
-    "behind it, b, behind it, out, behind it: each (wrong, first, unwritten, before, last), elements of at most 8\n"
-    "bytes, counted right behind the call; at_rest\n"
-    "and later, those of out again where it was wrong; persisting, bytes of the L2 that are set aside; unordered,\n"
-    "whether a copy of out behind the call was over during hold and was not the sum: no kernel of the call is ordered\n"
-    "before it. Raises what the contestant raises, ValueError and TypeError for other arguments.");
-
 PyObject *
 py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
@@ -295,10 +277,6 @@ repeat_row(const struct device_array *base, const struct device_array *target, P
     }
     return failed;
 }
-
-const char repeat_doc[] = PyDoc_STR(
-    "repeat($module, base, n, /)\n--\n\n"
-    "A new DeviceArray of shape (i, j, n) whose rows repeat those of base, a contiguous one of shape (i, j, period).");
 
 PyObject *
 py_repeat(PyObject *module, PyObject *arguments)

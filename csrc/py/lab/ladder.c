@@ -126,16 +126,6 @@ describe(const struct rung *rung)
         rung->tile.thread_rows, rung->tile.thread_columns);
 }
 
-const char rungs_doc[] = PyDoc_STR(
-    "rungs($module, /)\n--\n\n"
-    "One dict a rung, in the ladder's order: name, kind, family, after, changes, dtypes, load, headline,\n"
-    "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
-    "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
-    "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
-    "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep of\n"
-    "the ladder runs it only where it is named), tile (of a product of matrices: rows and columns of the\n"
-    "result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all 0).");
-
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
@@ -172,18 +162,6 @@ run(struct rung_arguments *given, double *seconds, struct status *status)
     return given->rung->launch ? rung_time_on_device(given->rung, &given->call, seconds, status)
                                : run_by_host_clock(given->rung, &given->call, seconds, status);
 }
-
-const char run_rung_doc[] = PyDoc_STR(
-    "run_rung($module, name, a, b, out, /, *, block=0, params={})\n--\n\n"
-    "Runs a rung once into out and returns its seconds: of a device or matrix rung by CUDA events around the\n"
-    "launch, of any other by the host's clock. The operands have one dtype and size: DeviceArrays for device and\n"
-    "latency rungs, contiguous NumPy arrays for the others. Those of a matrix rung are two-dimensional DeviceArrays\n"
-    "of float32: a, b, whose rows are a's columns, and the product; or a, None, and a's transpose. block is a device\n"
-    "rung's threads a block, 0 for its own; params are whole numbers by name, the rung's usual ones where none is\n"
-    "given.\n\n"
-    "Raises ValueError for a name that is not in the ladder, a size, shape, alignment, block or parameter that the\n"
-    "rung does not take, a GPU below the compute capability that it needs, a read-only out, and one that overlaps\n"
-    "an input; TypeError for arrays, dtypes and names of parameters that it does not take.");
 
 PyObject *
 py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -232,20 +210,11 @@ fill(PyObject *module, PyObject *object, int byte)
     return failed ? status_raise(state, &status) : Py_NewRef(Py_None);
 }
 
-const char poison_doc[] = PyDoc_STR(
-    "poison($module, x, /)\n--\n\n"
-    "Overwrites the bytes of a contiguous NumPy array or a DeviceArray, so that no check of a result is passed\n"
-    "by an earlier one. Raises TypeError for anything else, ValueError for a read-only array.");
-
 PyObject *
 py_poison(PyObject *module, PyObject *object)
 {
     return fill(module, object, POISON);
 }
-
-const char clear_doc[] =
-    PyDoc_STR("clear($module, x, /)\n--\n\n"
-              "Makes every byte 0, as poison does with another one: for rungs that add to what their output holds.");
 
 PyObject *
 py_clear(PyObject *module, PyObject *object)
@@ -300,19 +269,6 @@ check_subject(const struct rung *rung, const struct dtype_row *dtype)
     return -1;
 }
 
-const char rung_facts_doc[] = PyDoc_STR(
-    "rung_facts($module, name, dtype, n, /, *, block=0, params={}, device=0)\n--\n\n"
-    "How a device rung would be launched for n elements of a dtype (a name of DTYPES) at aligned addresses, or a\n"
-    "matrix rung for n = (rows, columns) of its matrix, and for n = (rows, columns, inner) of a product whose\n"
-    "factors have inner columns and inner rows; and what the kernel takes. Queues nothing. A dict: registers and\n"
-    "local (bytes) of a thread; static_shared and\n"
-    "dynamic_shared (bytes) of a block; grid and block, (x, y, z); launches, how many kernels a run queues (0 for\n"
-    "no element: all else is 0 then; of several the first is described); active_blocks, those that a\n"
-    "multiprocessor holds at once, by cudaOccupancyMaxActiveBlocksPerMultiprocessor; occupancy, their warps as a\n"
-    "share of the most it can hold; waves, the grid's blocks over those that the device holds at once;\n"
-    "loads_in_flight and bytes_per_load of a thread.\n\n"
-    "Raises what run_rung raises, and ValueError for a negative n and for a rung of another kind.");
-
 PyObject *
 py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
@@ -361,14 +317,6 @@ stages_dict(const struct latency_stages *stages)
                          stages->destroy);
 }
 
-const char latency_stages_doc[] = PyDoc_STR(
-    "latency_stages($module, name, a, b, out, /, *, params={})\n--\n\n"
-    "Runs a latency rung once into out and returns the seconds of its stages by the host's clock: 'issue' until\n"
-    "all is queued and 'total' until all is done, which is what run_rung returns. Graph rungs add what lies\n"
-    "outside of it: 'capture', 'instantiate' (the upload to the device included) and 'destroy'; their 'launch' is\n"
-    "one call and its work, all of 'total'. Operands and params are run_rung's.\n\n"
-    "Raises ValueError for a rung of another kind, and what run_rung raises.");
-
 PyObject *
 py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
@@ -395,16 +343,6 @@ py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : stages_dict(&stages);
 }
-
-const char timeline_doc[] = PyDoc_STR(
-    "timeline($module, name, a, b, out, /, *, params={})\n--\n\n"
-    "Runs a transfer rung once into out and returns when each of its steps began and ended: a list of tuples\n"
-    "(what, stream, chunk, begin, end) in the order in which they were queued, seconds from the first begin.\n"
-    "what is \"to_device\", \"kernel\" or \"to_host\", by CUDA events before and after each copy and kernel on\n"
-    "its stream; streams count from 0. Where the rung allocates inside its timed part, \"allocate\" and \"free\"\n"
-    "are there too, by the host's clock and with stream -1; so are managed's copies, which the host does.\n"
-    "hybrid's has what its GPU does. No elements, no steps.\n\n"
-    "Raises ValueError for rungs of another kind, and what run_rung raises.");
 
 static PyObject *
 list_of(const struct timeline *timeline)
