@@ -71,7 +71,7 @@ static PyMethodDef methods[] = {
     UNDOCUMENTED(poison, METH_O),
     UNDOCUMENTED(clear, METH_O),
     UNDOCUMENTED(probe, METH_VARARGS),
-    UNDOCUMENTED(thread_probe_limits, METH_NOARGS),
+    UNDOCUMENTED(wake_limits, METH_NOARGS),
     UNDOCUMENTED(device_memory, METH_VARARGS),
     UNDOCUMENTED(peer_limits, METH_VARARGS),
     UNDOCUMENTED(pattern_write, METH_VARARGS),

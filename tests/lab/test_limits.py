@@ -119,7 +119,7 @@ def test_a_point_of_the_loaded_memory_that_was_not_measured_is_left_out(monkeypa
 def test_the_hosts_probe_takes_a_sixteenth_of_its_memory_an_array_and_one_thread_up_to_64_mib(
     memory, count, alone, monkeypatch
 ):
-    monkeypatch.setattr(_core, "thread_probe_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
+    monkeypatch.setattr(_core, "wake_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
     monkeypatch.setattr(limits, "_host_add", lambda nbytes, threads: (nbytes, threads))
     found = limits.probe_threads(memory)
     sizes = [nbytes * MIB for nbytes in (1, 4, 16, 64, 128)][:count]
@@ -192,7 +192,7 @@ def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch
 
 
 def test_idle_threads_wake_after_some_time():
-    found = _core.thread_probe_limits()
+    found = _core.wake_limits()
     assert found["threads"] == _core.host_facts()["threads"]
     assert 0 < found["wake_one"] < 1
     assert 0 < found["wake"] < 1

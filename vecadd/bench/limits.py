@@ -138,7 +138,7 @@ def probe_link(device: int) -> dict[str, float]:
 def probe_threads(memory: int) -> dict[str, Any]:
     """Seconds until the host's threads wake, and seconds of the best addition of arrays of each of ``bytes`` by all
     threads and by one, a list each. ``memory`` is the host's, in bytes."""
-    found = _core.thread_probe_limits()
+    found = _core.wake_limits()
     sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {
         "threads": found["threads"],

@@ -127,10 +127,10 @@ int limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits 
 
 /* Host: seconds from waking idle threads until all `threads`, the caller among them, have answered, and until one other
  * thread has. Medians. Makes no CUDA call. */
-struct thread_probe_limits {
+struct wake_limits {
     double wake, wake_one;
 };
-void limits_thread_probe(int threads, struct thread_probe_limits *limits);
+void limits_wake(int threads, struct wake_limits *limits);
 
 /* For the probes themselves. */
 static inline int

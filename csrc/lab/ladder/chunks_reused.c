@@ -1,5 +1,6 @@
 #include <cuda_runtime_api.h>
 
+#include "base/now.h"
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
@@ -184,12 +185,12 @@ run_chunks_reused(const struct rung *rung, const struct rung_call *call, struct 
         open_state(&state, most, (call->n + most - 1) / most, status) < 0)
         goto done;
 
-    transfer_clock_start(&state.run);
+    state.run.begin = now_seconds();
     result = queue_all(&state, most, status);
     const cudaError_t error = stream_wait(state.stream);
     if (error != cudaSuccess && result == 0)
         result = device_status(status, error, "cudaStreamSynchronize");
-    transfer_clock_stop(&state.run);
+    state.run.seconds = now_seconds() - state.run.begin;
 done:
     result = read_kernels(&state, result, status);
     close_state(&state);

@@ -3,32 +3,25 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
+#include "lab/limits/probe.h"
 
 /* About 20 us: longer than the host takes to queue two events and a launch behind it, at most 4 us each. On an idle
  * stream the events would be 6.6 us apart whatever the kernel, because the launch reaches the GPU that late. */
 enum { HEAD_START_CYCLES = 40000 };
 
+struct timed {
+    const struct rung *rung;
+    const struct rung_call *call;
+};
+
 static cudaError_t
-launch_between(const struct rung *rung, const struct rung_call *call, cudaEvent_t begin, cudaEvent_t end,
-               const char **what)
+launch_rung(const struct probe *probe, const void *argument)
 {
-    *what = "delay_launch";
-    cudaError_t error = delay_launch(HEAD_START_CYCLES, call->stream);
-    if (error != cudaSuccess)
-        return error;
-    *what = "cudaEventRecord";
-    error = cudaEventRecord(begin, call->stream);
-    if (error != cudaSuccess)
-        return error;
-    *what = rung->name;
-    error = (cudaError_t)rung->launch(call);
-    if (error != cudaSuccess)
-        return error;
-    *what = "cudaEventRecord";
-    return cudaEventRecord(end, call->stream);
+    (void)probe;
+    const struct timed *timed = argument;
+    return (cudaError_t)timed->rung->launch(timed->call);
 }
 
 int
@@ -63,45 +56,21 @@ check_alignment(const struct rung *rung, const struct rung_call *call, struct st
 int
 rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status)
 {
-    struct device_scope scope;
-    if (check_alignment(rung, call, status) < 0)
+    /* Waits even where queueing failed: the caller may free the arrays. */
+    const struct timed timed = {rung, call};
+    const struct probe_work work = {
+        .launch = launch_rung, .argument = &timed, .head_start = HEAD_START_CYCLES, .what = rung->name};
+    struct probe probe = {.scope.device = call->device, .stream = call->stream};
+    if (check_alignment(rung, call, status) < 0 || probe_enter(&probe, status) < 0)
         return -1;
-    if (device_enter_relaxed(&scope, call->device, status) < 0)
-        return -1;
-    if (rung_check_capability(rung, scope.device, status) < 0) {
-        device_leave(&scope);
-        return -1;
-    }
-
-    cudaEvent_t begin = NULL, end = NULL;
-    float milliseconds = 0;
-    const char *what = "cudaEventCreate";
-    cudaError_t error = cudaEventCreate(&begin);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&end);
-    if (error != cudaSuccess)
-        goto done;
-    error = launch_between(rung, call, begin, end, &what);
-    /* Waits even where recording the second event failed: the caller may free the arrays. */
-    cudaError_t waited = stream_wait(call->stream);
-    if (error == cudaSuccess && waited != cudaSuccess) {
-        error = waited;
-        what = rung->name;
-    }
-    if (error != cudaSuccess)
-        goto done;
-    what = "cudaEventElapsedTime";
-    error = cudaEventElapsedTime(&milliseconds, begin, end);
-    *seconds = milliseconds / 1e3;
-done:
-    if (error != cudaSuccess)
-        device_status(status, error, what);
-    if (begin)
-        device_ignore(cudaEventDestroy(begin));
-    if (end)
-        device_ignore(cudaEventDestroy(end));
-    device_leave(&scope);
-    return error == cudaSuccess ? 0 : -1;
+    int result = rung_check_capability(rung, probe.scope.device, status);
+    if (result == 0)
+        result = probe_make_events(&probe, status);
+    if (result == 0)
+        result = probe_time(&probe, &work, seconds, status);
+    probe_destroy_events(&probe);
+    probe_leave(&probe);
+    return result;
 }
 
 enum { WARP = 32 };

@@ -93,18 +93,6 @@ transfer_run_leave(struct transfer_run *run, int result, struct status *status)
     return result;
 }
 
-void
-transfer_clock_start(struct transfer_run *run)
-{
-    run->begin = now_seconds();
-}
-
-void
-transfer_clock_stop(struct transfer_run *run)
-{
-    run->seconds = now_seconds() - run->begin;
-}
-
 bool
 transfer_kernel_accumulates(const struct transfer_run *run)
 {
@@ -349,7 +337,7 @@ copies_run(const struct rung *rung, const struct rung_call *call, struct status 
         open_some(&state, !streams_inside, !arrays_inside, status) < 0)
         goto done;
 
-    transfer_clock_start(&state.run);
+    state.run.begin = now_seconds();
     if (arrays_inside || streams_inside) {
         const size_t entry = timeline_begin_host(timeline, TIMELINE_ALLOCATE);
         const int opened = open_some(&state, streams_inside, arrays_inside, status);
@@ -367,7 +355,7 @@ copies_run(const struct rung *rung, const struct rung_call *call, struct status 
             close_streams(&state);
         timeline_end_host(timeline, entry);
     }
-    transfer_clock_stop(&state.run);
+    state.run.seconds = now_seconds() - state.run.begin;
 done:
     close_arrays(&state);
     close_streams(&state);

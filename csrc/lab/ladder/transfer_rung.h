@@ -62,10 +62,6 @@ int transfer_run_enter(struct transfer_run *run, const struct rung *rung, const 
  * or -1 with *status set where the timeline failed. */
 int transfer_run_leave(struct transfer_run *run, int result, struct status *status);
 
-/* The begin and the end of the timed part. */
-void transfer_clock_start(struct transfer_run *run);
-void transfer_clock_stop(struct transfer_run *run);
-
 /* Queues one chunk on `stream`: upload, kernel, download. `number` is the chunk's, `stream_number` the stream's. */
 struct transfer_chunk {
     const void *a, *b; /* on the host, `count` components each */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "gpu/device.h"
 #include "host/add.h"
 #include "lab/ladder/transfer_rung.h"
@@ -245,7 +246,7 @@ run_managed(const struct rung *rung, const struct rung_call *call, struct status
         timeline_open(timeline, 6, status) < 0 || (!inside && open_arrays(&run, managed, status) < 0))
         goto done;
 
-    transfer_clock_start(&run);
+    run.begin = now_seconds();
     if (inside) {
         const size_t entry = timeline_begin_host(timeline, TIMELINE_ALLOCATE);
         const int opened = open_arrays(&run, managed, status);
@@ -259,7 +260,7 @@ run_managed(const struct rung *rung, const struct rung_call *call, struct status
         close_arrays(managed);
         timeline_end_host(timeline, entry);
     }
-    transfer_clock_stop(&run);
+    run.seconds = now_seconds() - run.begin;
 done:
     close_arrays(managed);
     return transfer_run_leave(&run, result, status);
@@ -316,12 +317,12 @@ run_zero_copy(const struct rung *rung, const struct rung_call *call, struct stat
         check_kernel(&run, device, status) < 0 || timeline_open(call->timeline, 1, status) < 0)
         goto done;
 
-    transfer_clock_start(&run);
+    run.begin = now_seconds();
     result = transfer_kernel_queue(&run, device[0], device[1], device[2], call->n, NULL, 0, 0, status);
     const cudaError_t error = stream_wait(NULL);
     if (error != cudaSuccess && result == 0)
         result = device_status(status, error, "cudaStreamSynchronize");
-    transfer_clock_stop(&run);
+    run.seconds = now_seconds() - run.begin;
 done:
     return transfer_run_leave(&run, result, status);
 }

@@ -20,19 +20,34 @@ probe_leave(struct probe *probe)
 }
 
 int
+probe_make_events(struct probe *probe, struct status *status)
+{
+    cudaError_t error = cudaEventCreate(&probe->begin);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&probe->end);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaEventCreate");
+}
+
+void
+probe_destroy_events(const struct probe *probe)
+{
+    if (probe->begin)
+        device_ignore(cudaEventDestroy(probe->begin));
+    if (probe->end)
+        device_ignore(cudaEventDestroy(probe->end));
+}
+
+int
 probe_open(struct probe *probe, int device, size_t bytes, struct status *status)
 {
     *probe = (struct probe){.scope.device = device, .bytes = bytes};
     if (probe_enter(probe, status) < 0)
         return -1;
-    cudaError_t error = cudaStreamCreateWithFlags(&probe->stream, cudaStreamNonBlocking);
+    const cudaError_t error = cudaStreamCreateWithFlags(&probe->stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamCreateWithFlags");
-    error = cudaEventCreate(&probe->begin);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&probe->end);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaEventCreate");
+    if (probe_make_events(probe, status) < 0)
+        return -1;
     if (bytes && pool_allocate(&probe->scope, probe->stream, bytes, &probe->memory, status) < 0)
         return -1;
     return pool_allocate(&probe->scope, probe->stream, sizeof(uint64_t), &probe->sink, status);
@@ -49,10 +64,7 @@ probe_close(struct probe *probe)
     }
     pool_release(probe->stream, probe->memory);
     pool_release(probe->stream, probe->sink);
-    if (probe->begin)
-        device_ignore(cudaEventDestroy(probe->begin));
-    if (probe->end)
-        device_ignore(cudaEventDestroy(probe->end));
+    probe_destroy_events(probe);
     if (probe->stream)
         device_ignore(cudaStreamDestroy(probe->stream));
     probe_leave(probe);
@@ -92,7 +104,7 @@ probe_best(const struct probe *probe, const struct probe_work *work, int rounds,
 {
     *seconds = 0;
     for (int round = -1; round < rounds; round++) {
-        double found;
+        double found = 0;
         if (probe_time(probe, work, &found, status) < 0)
             return -1;
         if (round >= 0 && (*seconds == 0 || found < *seconds))

@@ -25,6 +25,10 @@ struct probe {
 int probe_open(struct probe *probe, int device, size_t bytes, struct status *status);
 void probe_close(struct probe *probe);
 
+/* The events alone, for work on another stream. After a failure the caller destroys them too. */
+int probe_make_events(struct probe *probe, struct status *status);
+void probe_destroy_events(const struct probe *probe);
+
 /* For a probe beside another device's. probe_close() takes it wherever the thread is. */
 int probe_enter(struct probe *probe, struct status *status);
 void probe_leave(struct probe *probe);

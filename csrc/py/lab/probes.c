@@ -179,12 +179,12 @@ py_probe(PyObject *module, PyObject *arguments)
 }
 
 PyObject *
-py_thread_probe_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+py_wake_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     const int threads = threads_available();
-    struct thread_probe_limits found;
+    struct wake_limits found;
     PyThreadState *released = PyEval_SaveThread();
-    limits_thread_probe(threads, &found);
+    limits_wake(threads, &found);
     PyEval_RestoreThread(released);
     return Py_BuildValue("{s:i,s:d,s:d}", "threads", threads, "wake", found.wake, "wake_one", found.wake_one);
 }
