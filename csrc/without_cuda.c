@@ -135,9 +135,7 @@ FAILING_PROBE(probe_latency)
 FAILING_PROBE(probe_loaded)
 FAILING_PROBE(probe_launches)
 FAILS(limits_memory, int device, size_t *left, size_t *all, struct status *status)
-FAILS(limits_pattern_write, int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
+FAILS(pattern_device, int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
       double *seconds, struct status *status)
-FAILS(limits_pattern_check, int device, void *stream, const uint64_t *memory, size_t words,
-      const struct pattern *pattern, struct pattern_found *found, double *seconds, struct status *status)
 FAILS(limits_peers, int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status)
 /* clang-format on */

@@ -149,9 +149,11 @@ batched_launch(const struct rung_call *call, const struct segment *segments, uns
     });
 }
 
-int
-batched_load(const struct rung_call *call)
+static int
+load_batched(const struct rung_call *call)
 {
     return with_component_of<LATENCY_COMPONENTS>(
         call, [&](auto component) -> int { return load(batched_add<decltype(component)>); });
 }
+
+extern "C" const struct small_add batched_adds = {nullptr, load_batched, "cudaLaunchKernel"};

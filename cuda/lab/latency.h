@@ -36,10 +36,10 @@ struct segment {
     uint64_t n;
 };
 
-/* queues all additions of the table in one launch. `segments` is device memory, `longest` the greatest n;
+/* Queues all additions of the table in one launch. `segments` is device memory, `longest` the greatest n;
  * `call` gives the component and the stream. */
 int batched_launch(const struct rung_call *call, const struct segment *segments, unsigned count, uint64_t longest);
-int batched_load(const struct rung_call *call);
+extern const struct small_add batched_adds; /* launches by batched_launch alone */
 
 #ifdef __cplusplus
 }

@@ -100,12 +100,10 @@ device_probe probe_rates, probe_link, probe_latency, probe_loaded, probe_launche
 /* Device memory that the driver has left, and all of it, in bytes. */
 int limits_memory(int device, size_t *left, size_t *all, struct status *status);
 
-/* Writes device memory by a pattern, and looks it through, after what `stream` holds. Waits. The seconds are the
- * kernel's by CUDA events. */
-int limits_pattern_write(int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
-                         double *seconds, struct status *status);
-int limits_pattern_check(int device, void *stream, const uint64_t *memory, size_t words, const struct pattern *pattern,
-                         struct pattern_found *found, double *seconds, struct status *status);
+/* pattern_host() for device memory, behind what `stream` has queued. Waits. The seconds are the kernel's by CUDA
+ * events. */
+int pattern_device(int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
+                   double *seconds, struct status *status);
 
 /* The ways from one GPU's memory into another's: by a copy engine, by a kernel of the target that reads, and by a
  * kernel of the source that writes. The kernels need peer access. */

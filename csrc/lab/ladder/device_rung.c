@@ -75,40 +75,32 @@ rung_time_on_device(const struct rung *rung, const struct rung_call *call, doubl
 
 enum { WARP = 32 };
 
-static cudaError_t
-look_at_kernel(const struct kernel_launch *launch, int device, struct rung_facts *facts, const char **what)
+static int
+look_at_kernel(const struct kernel_launch *launch, int device, struct rung_facts *facts, struct status *status)
 {
     struct cudaFuncAttributes attributes;
-    int multiprocessors = 0, most_threads = 0;
+    struct device_facts of_device;
     const unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
-
-    *what = "cudaFuncGetAttributes";
     cudaError_t error = cudaFuncGetAttributes(&attributes, launch->function);
     if (error != cudaSuccess)
-        return error;
-    *what = "cudaOccupancyMaxActiveBlocksPerMultiprocessor";
+        return device_status(status, error, "cudaFuncGetAttributes");
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&facts->active_blocks, launch->function, (int)threads,
                                                           launch->shared);
     if (error != cudaSuccess)
-        return error;
-    *what = "cudaDeviceGetAttribute";
-    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&most_threads, cudaDevAttrMaxThreadsPerMultiProcessor, device);
-    if (error != cudaSuccess)
-        return error;
-    *what = "cudaLaunchKernel";
+        return device_status(status, error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    if (device_facts(device, &of_device, status) < 0)
+        return -1;
     if (facts->active_blocks == 0)
-        return cudaErrorLaunchOutOfResources;
+        return device_status(status, cudaErrorLaunchOutOfResources, "cudaLaunchKernel");
 
     const unsigned warps = (threads + WARP - 1) / WARP;
     const double blocks = (double)launch->grid[0] * launch->grid[1] * launch->grid[2];
     facts->registers = attributes.numRegs;
     facts->static_shared = attributes.sharedSizeBytes;
     facts->local = attributes.localSizeBytes;
-    facts->occupancy = (double)facts->active_blocks * warps * WARP / most_threads;
-    facts->waves = blocks / ((double)facts->active_blocks * multiprocessors);
-    return cudaSuccess;
+    facts->occupancy = (double)facts->active_blocks * warps * WARP / of_device.threads_per_multiprocessor;
+    facts->waves = blocks / ((double)facts->active_blocks * of_device.multiprocessors);
+    return 0;
 }
 
 int
@@ -120,16 +112,13 @@ rung_facts(const struct rung *rung, const struct rung_call *call, struct rung_fa
     described.describe = &facts->launch;
     if (device_enter_relaxed(&scope, call->device, status) < 0)
         return -1;
-    if (rung_check_capability(rung, scope.device, status) < 0) {
-        device_leave(&scope);
-        return -1;
+    int result = rung_check_capability(rung, scope.device, status);
+    if (result == 0) {
+        const int error = rung->launch(&described);
+        result = error ? device_status(status, error, rung->name) : 0;
     }
-    const char *what = rung->name;
-    cudaError_t error = (cudaError_t)rung->launch(&described);
-    if (error == cudaSuccess && facts->launch.launches)
-        error = look_at_kernel(&facts->launch, scope.device, facts, &what);
-    if (error != cudaSuccess)
-        device_status(status, error, what);
+    if (result == 0 && facts->launch.launches)
+        result = look_at_kernel(&facts->launch, scope.device, facts, status);
     device_leave(&scope);
-    return error == cudaSuccess ? 0 : -1;
+    return result;
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "base/now.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
 
 #define KERNELS(KERNEL)                                                                                                \
@@ -158,7 +159,122 @@ transfer_chunk_queue(const struct transfer_run *run, const struct transfer_chunk
     return transfer_chunk_down(run, chunk, status);
 }
 
-/* Copies and kernels on streams. */
+int
+transfer_wait(cudaStream_t stream, int result, struct status *status)
+{
+    const cudaError_t error = stream_wait(stream);
+    return error == cudaSuccess || result < 0 ? result : device_status(status, error, "cudaStreamSynchronize");
+}
+
+/* --- The kernels of a transfer, timed by themselves */
+
+struct kernel_timing {
+    enum timed what;
+    struct timeline *kernels; /* NULL where the whole is timed */
+    void *other;              /* memory that is read to empty the L2; NULL where none is */
+    size_t part;
+};
+
+/* What is timed of a chunk, as stream numbers of the timing's own timeline. */
+enum { WITH_KERNEL, WITHOUT_KERNEL, EMPTY_KERNEL };
+
+/* Other memory: the sink, then parts that are read in turn, so that no reading finds in the L2 what the one before has
+ * left. Each takes the place of all that is in the L2. */
+enum { PARTS = 3, L2_TIMES = 2, SINK_BYTES = 256 };
+
+static int
+open_other(struct kernel_timing *timing, const struct transfer_run *run, cudaStream_t stream, struct status *status)
+{
+    struct device_facts facts;
+    if (device_facts(run->scope.device, &facts, status) < 0)
+        return -1;
+    timing->part = L2_TIMES * facts.l2;
+    const size_t bytes = SINK_BYTES + PARTS * timing->part;
+    if (pool_allocate(&run->scope, stream, bytes, &timing->other, status) < 0)
+        return -1;
+    const cudaError_t error = cudaMemsetAsync(timing->other, 0, bytes, stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemsetAsync");
+}
+
+/* Before the clock starts. kernel_timing_close() follows, after a failure too. */
+static int
+kernel_timing_open(struct kernel_timing *timing, const struct transfer_run *run, cudaStream_t stream, size_t chunks,
+                   struct status *status)
+{
+    if (timing->what == TIMED_WHOLE)
+        return 0;
+    if (timing->what >= TIMED_COLD && open_other(timing, run, stream, status) < 0)
+        return -1;
+    timing->kernels = timeline_new();
+    if (!timing->kernels)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a timeline of %zu kernels", chunks);
+    return timeline_open(timing->kernels, 3 * chunks, status);
+}
+
+/* Reads so many bytes of a part of the other memory. */
+static int
+read_other(const struct kernel_timing *timing, cudaStream_t stream, int part, size_t bytes, struct status *status)
+{
+    const char *from = (const char *)timing->other + SINK_BYTES + (size_t)part * timing->part;
+    const cudaError_t error = limits_read_launch(from, bytes, timing->other, stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
+}
+
+/* The reading behind a kernel that does next to nothing, and such a kernel alone. */
+static int
+queue_references(const struct kernel_timing *timing, const struct transfer_chunk *chunk, struct status *status)
+{
+    for (int what = WITHOUT_KERNEL; what <= EMPTY_KERNEL; what++) {
+        const size_t entry = timeline_begin(timing->kernels, TIMELINE_KERNEL, what, chunk->stream, chunk->number);
+        if (read_other(timing, chunk->stream, 0, sizeof(int) * 4, status) < 0 ||
+            (what == WITHOUT_KERNEL && read_other(timing, chunk->stream, 2, timing->part, status) < 0))
+            return -1;
+        timeline_end(timing->kernels, entry, chunk->stream);
+    }
+    return 0;
+}
+
+/* transfer_chunk_queue() with what the timing adds. */
+static int
+kernel_timing_queue(const struct kernel_timing *timing, const struct transfer_run *run,
+                    const struct transfer_chunk *chunk, struct status *status)
+{
+    const bool paid = timing->what == TIMED_PAID;
+    if (transfer_chunk_up(run, chunk, status) < 0 ||
+        (timing->other && read_other(timing, chunk->stream, 0, timing->part, status) < 0))
+        return -1;
+    const size_t entry = timeline_begin(timing->kernels, TIMELINE_KERNEL, WITH_KERNEL, chunk->stream, chunk->number);
+    if (transfer_chunk_add(run, chunk, status) < 0 ||
+        (paid && read_other(timing, chunk->stream, 1, timing->part, status) < 0))
+        return -1;
+    timeline_end(timing->kernels, entry, chunk->stream);
+    if (paid && queue_references(timing, chunk, status) < 0)
+        return -1;
+    return transfer_chunk_down(run, chunk, status);
+}
+
+/* When all is done: sets *seconds where kernels were timed. Returns `result`, or -1 with *status set. */
+static int
+kernel_timing_close(struct kernel_timing *timing, cudaStream_t stream, int result, double *seconds,
+                    struct status *status)
+{
+    if (timeline_close(timing->kernels, result == 0, status) < 0)
+        result = -1;
+    if (result == 0 && timing->what != TIMED_WHOLE) {
+        const struct timeline_entry *entries;
+        const size_t count = timeline_entries(timing->kernels, &entries);
+        *seconds = 0;
+        for (size_t i = 0; i < count; i++) {
+            const double each = entries[i].end - entries[i].begin;
+            *seconds += entries[i].stream == WITHOUT_KERNEL ? -each : each;
+        }
+    }
+    timeline_free(timing->kernels);
+    pool_release(stream, timing->other);
+    return result;
+}
+
+/* --- Copies and kernels on streams */
 
 /* Parts of one array begin where the widest access of any kernel may. */
 enum { PART_BYTES = 256 };
@@ -171,6 +287,7 @@ struct component_set {
 struct copies_state {
     struct transfer_run run;
     const struct copies *how;
+    struct kernel_timing timing;
     struct component_set sets[COPIES_STREAMS];
     int streams;      /* at least 1: the legacy default stream counts */
     int buffered;     /* sets with arrays of their own: 1 where all sets share set 0's */
@@ -283,7 +400,8 @@ queue_all(struct copies_state *state, struct status *status)
         };
         for (int i = 0; i < 3; i++)
             chunk.device[i] = (char *)arrays->device[i] + device_offset;
-        if (transfer_chunk_queue(&state->run, &chunk, status) < 0)
+        if ((state->timing.what == TIMED_WHOLE ? transfer_chunk_queue(&state->run, &chunk, status)
+                                               : kernel_timing_queue(&state->timing, &state->run, &chunk, status)) < 0)
             return -1;
     }
     return 0;
@@ -300,11 +418,8 @@ drain(struct copies_state *state, int result, struct status *status)
         const cudaError_t error = cudaDeviceSynchronize();
         return error == cudaSuccess || result < 0 ? result : device_status(status, error, "cudaDeviceSynchronize");
     }
-    for (int i = 0; i < state->streams; i++) {
-        const cudaError_t error = stream_wait(state->sets[i].stream);
-        if (error != cudaSuccess && result == 0)
-            result = device_status(status, error, "cudaStreamSynchronize");
-    }
+    for (int i = 0; i < state->streams; i++)
+        result = transfer_wait(state->sets[i].stream, result, status);
     return result;
 }
 
@@ -328,13 +443,15 @@ copies_run(const struct rung *rung, const struct rung_call *call, struct status 
     if (transfer_run_enter(&state.run, rung, call, status) < 0)
         return transfer_run_leave(&state.run, -1, status);
     shape(&state, how);
+    state.timing.what = how->timed_param ? (enum timed)call->params[how->timed_param] : TIMED_WHOLE;
 
     const bool asked = how->arrays == ARRAYS_AS_ASKED && call->params[PARAM_ALLOCATES];
     const bool each_call = how->arrays == ARRAYS_MALLOC_EACH_CALL || how->arrays == ARRAYS_POOL_EACH_CALL;
     const bool arrays_inside = asked || each_call, streams_inside = asked || how->streams_inside;
     state.cuda_malloc = asked || how->arrays == ARRAYS_MALLOC_EACH_CALL;
     if (timeline_open(timeline, 4 * chunks_of(&state) + 2, status) < 0 ||
-        open_some(&state, !streams_inside, !arrays_inside, status) < 0)
+        open_some(&state, !streams_inside, !arrays_inside, status) < 0 ||
+        kernel_timing_open(&state.timing, &state.run, state.sets[0].stream, chunks_of(&state), status) < 0)
         goto done;
 
     state.run.begin = now_seconds();
@@ -357,6 +474,7 @@ copies_run(const struct rung *rung, const struct rung_call *call, struct status 
     }
     state.run.seconds = now_seconds() - state.run.begin;
 done:
+    result = kernel_timing_close(&state.timing, state.sets[0].stream, result, &state.run.seconds, status);
     close_arrays(&state);
     close_streams(&state);
     return transfer_run_leave(&state.run, result, status);

@@ -83,6 +83,10 @@ int transfer_chunk_down(const struct transfer_run *run, const struct transfer_ch
 int transfer_kernel_queue(const struct transfer_run *run, const void *a, const void *b, void *c, size_t count,
                           cudaStream_t stream, int stream_number, size_t chunk, struct status *status);
 
+/* Waits for all that the stream has queued, after an error too: then the caller may free and change its memory. Returns
+ * `result`, or -1 with *status set where only waiting failed. */
+int transfer_wait(cudaStream_t stream, int result, struct status *status);
+
 /* Whether the kernel adds to what c holds. */
 bool transfer_kernel_accumulates(const struct transfer_run *run);
 
@@ -102,9 +106,14 @@ struct copies {
     bool device_wait;    /* waits for the device at the end, not for the streams */
     bool streams_inside; /* streams are made inside the timed part wherever the arrays are */
     enum copies_arrays arrays;
+    int timed_param; /* the parameter that says what is timed, an enum timed; 0: no such parameter, the whole */
     int chunk_param; /* the parameter that gives the components of a chunk; each stream has buffers for one. 0: no such
                       * parameter; each stream takes an equal part of arrays as long as the operands */
 };
+
+/* What of a transfer is timed: all of it, or each chunk's kernel, which finds its inputs where the
+ * copies have left them, in memory, or in memory with the time in which its sum leaves the L2. */
+enum timed { TIMED_WHOLE, TIMED_KERNELS, TIMED_COLD, TIMED_PAID };
 
 /* The `run` of such a rung. Leaves nothing queued or allocated. */
 int copies_run(const struct rung *rung, const struct rung_call *call, struct status *status);

@@ -56,12 +56,21 @@ queue_empties(const struct probe *probe, const void *argument)
     return queue_empties_on(argument, probe->stream);
 }
 
-static int
-measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
-        struct status *status)
+static double
+at_least_0(double seconds)
 {
-    const struct probe_work work = {.launch = queue_empties, .argument = empties, .head_start = head_start};
-    return probe_median(probe, &work, rounds, seconds, status);
+    return seconds > 0 ? seconds : 0;
+}
+
+/* Seconds that each of `further` blocks or kernels takes beyond the first, which take `kernel`. */
+static int
+measure_further(const struct probe *probe, unsigned head_start, struct empties empties, unsigned further, int rounds,
+                double kernel, double *seconds, struct status *status)
+{
+    const struct probe_work work = {.launch = queue_empties, .argument = &empties, .head_start = head_start};
+    const int result = probe_median(probe, &work, rounds, seconds, status);
+    *seconds = at_least_0(*seconds - kernel) / further;
+    return result;
 }
 
 /* Host seconds until all is queued, and until all is done: medians of all rounds but the first. */
@@ -109,6 +118,7 @@ measure_graph(const struct probe *probe, graph_launches *launches, const void *c
     return result;
 }
 
+/* Of a graph of so many kernels, each busy for so many cycles. */
 static int
 measure_nodes(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
               struct status *status)
@@ -117,39 +127,28 @@ measure_nodes(const struct probe *probe, enum order order, unsigned cycles, int 
     return measure_graph(probe, queue_empties_on, &nodes, NULL, rounds, seconds, status);
 }
 
-static double
-at_least_0(double seconds)
-{
-    return seconds > 0 ? seconds : 0;
-}
-
 static int
-measure_serial(const struct probe *probe, int device, int rounds, struct launch_seconds *limits, struct status *status)
+measure_serial(const struct probe *probe, const struct device_facts *facts, int rounds, struct launch_seconds *limits,
+               struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
-    double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
-    int multiprocessors = 0, shared = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaDeviceGetAttribute");
-    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, grid = {SERIAL, BLOCKS, THREADS, 0, 1, 0},
-                         many = {SERIAL, 1, 1, 0, QUEUED, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0},
-                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
-                                   0};
-    if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
-        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
-        measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
-        measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
+    const unsigned lonely = (unsigned)facts->multiprocessors * GENERATIONS;
+    const unsigned half =
+        (unsigned)facts->shared_per_multiprocessor / 2; /* with what each block has beside: all of it */
+    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0};
+    double issued, done, graph, *const kernel = &limits->kernel;
+    if (measure_further(probe, HEAD_START, one, 1, rounds, 0, kernel, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){SERIAL, BLOCKS, THREADS, 0, 1, 0}, BLOCKS - 1, fewest,
+                        *kernel, &limits->block, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){SERIAL, lonely, THREADS, half, 1, 0}, GENERATIONS - 1, few,
+                        *kernel, &limits->turnaround, status) < 0 ||
+        measure_further(probe, HEAD_START_QUEUED, (struct empties){SERIAL, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        *kernel, &limits->queued, status) < 0 ||
         measure_nodes(probe, SERIAL, 0, few, &graph, status) < 0 ||
         measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
-    limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
-    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
-    limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
-    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->node = at_least_0(graph - *kernel) / (NODES - 1);
     limits->issued = issued / ISSUED;
     return 0;
 }
@@ -158,24 +157,23 @@ static int
 measure_programmatic(const struct probe *probe, int rounds, struct launch_seconds *limits, struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
-    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
-    const struct empties queue = {WAITING, 1, 1, 0, QUEUED, 0}, triggers = {TRIGGERING, 1, 1, 0, QUEUED, 0},
-                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
-                         issue = {WAITING, 1, 1, 0, ISSUED, 0};
-    if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
-        measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
-        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
+    const struct empties issue = {WAITING, 1, 1, 0, ISSUED, 0};
+    const double kernel = limits->kernel;
+    double graph, busy, twice, issued, done;
+    if (measure_further(probe, HEAD_START_QUEUED, (struct empties){WAITING, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        kernel, &limits->programmatic.waiting, status) < 0 ||
+        measure_further(probe, HEAD_START_QUEUED, (struct empties){TRIGGERING, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        kernel, &limits->programmatic.triggering, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
+                        TRIGGERING_BLOCKS - 1, fewest, kernel, &limits->programmatic.block, status) < 0 ||
         measure_nodes(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
         measure_nodes(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
         measure_nodes(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
-    limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
-    limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
-    limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
-    limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
+    limits->programmatic.node = at_least_0(graph - kernel) / (NODES - 1);
     /* Busy kernels hide all that does not wait for them; 2 * busy - twice cancels the busy time itself. */
-    limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
+    limits->programmatic.released = at_least_0(2 * busy - twice - kernel) / (NODES - 1);
     limits->programmatic.issued = issued / ISSUED;
     return 0;
 }
@@ -321,7 +319,7 @@ probe_launches(const struct probe_request *request, union probe_found *found, st
         return -1;
     const bool programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
     int result = probe_open(&probe, request->device, facts.l2 / sizeof(uint64_t) * 2 * sizeof(uint64_t), status);
-    if (result == 0 && (measure_serial(&probe, request->device, rounds, limits, status) < 0 ||
+    if (result == 0 && (measure_serial(&probe, &facts, rounds, limits, status) < 0 ||
                         (programmatic && measure_programmatic(&probe, rounds, limits, status) < 0) ||
                         measure_fresh(&probe, rounds, limits, status) < 0 ||
                         measure_table(&probe, rounds, &limits->table, &limits->job, status) < 0))

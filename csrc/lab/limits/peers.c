@@ -7,37 +7,31 @@
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"
 
-struct words {
-    uint64_t *written;
-    const uint64_t *checked;
-    size_t count;
-    const struct pattern *pattern;
-};
-
 static cudaError_t
 launch_write(const struct probe *probe, const void *argument)
 {
-    const struct words *words = argument;
-    return limits_pattern_write_launch(words->written, words->count, words->pattern, probe->stream);
+    const struct pattern_words *words = argument;
+    return limits_pattern_write_launch(words->memory, words->count, &words->pattern, probe->stream);
 }
 
 static cudaError_t
 launch_check(const struct probe *probe, const void *argument)
 {
-    const struct words *words = argument;
-    return limits_pattern_check_launch(words->checked, words->count, words->pattern, probe->memory, probe->stream);
+    const struct pattern_words *words = argument;
+    return limits_pattern_check_launch(words->memory, words->count, &words->pattern, probe->memory, probe->stream);
 }
 
-/* Looks memory through on the probe's stream; probe->memory has room for a struct pattern_found. */
+/* pattern_device() on a probe that is open; to check, its memory has room for *found. */
 static int
-pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t count, const struct pattern *pattern,
-                    struct pattern_found *found, double *seconds, struct status *status)
+pattern_on(const struct probe *probe, const struct pattern_words *words, struct pattern_found *found, double *seconds,
+           struct status *status)
 {
-    const struct words words = {.checked = memory, .count = count, .pattern = pattern};
+    if (!found)
+        return probe_time(probe, &(struct probe_work){.launch = launch_write, .argument = words}, seconds, status);
     cudaError_t error = cudaMemsetAsync(probe->memory, 0, sizeof *found, probe->stream);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMemsetAsync");
-    if (probe_time(probe, &(struct probe_work){.launch = launch_check, .argument = &words}, seconds, status) < 0)
+    if (probe_time(probe, &(struct probe_work){.launch = launch_check, .argument = words}, seconds, status) < 0)
         return -1;
     error = cudaMemcpyAsync(found, probe->memory, sizeof *found, cudaMemcpyDeviceToHost, probe->stream);
     const cudaError_t waited = stream_wait(probe->stream);
@@ -46,39 +40,18 @@ pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t co
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 }
 
-/* Writes where `words->written` is not NULL, else checks; behind what `stream` has queued. */
-static int
-run(int device, void *stream, const struct words *words, struct pattern_found *found, double *seconds,
-    struct status *status)
+int
+pattern_device(int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
+               double *seconds, struct status *status)
 {
     struct probe probe;
-    *seconds = 0;
     int result = probe_open(&probe, device, found ? sizeof *found : 0, status);
     if (result == 0)
         result = stream_join(probe.scope.device, stream, probe.stream, status);
     if (result == 0)
-        result =
-            words->written
-                ? probe_time(&probe, &(struct probe_work){.launch = launch_write, .argument = words}, seconds, status)
-                : pattern_probe_check(&probe, words->checked, words->count, words->pattern, found, seconds, status);
+        result = pattern_on(&probe, words, found, seconds, status);
     probe_close(&probe);
     return result;
-}
-
-int
-limits_pattern_write(int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
-                     double *seconds, struct status *status)
-{
-    const struct words all = {.written = memory, .count = words, .pattern = pattern};
-    return run(device, stream, &all, NULL, seconds, status);
-}
-
-int
-limits_pattern_check(int device, void *stream, const uint64_t *memory, size_t words, const struct pattern *pattern,
-                     struct pattern_found *found, double *seconds, struct status *status)
-{
-    const struct words all = {.checked = memory, .count = words, .pattern = pattern};
-    return run(device, stream, &all, found, seconds, status);
 }
 
 int
@@ -169,12 +142,18 @@ pass(struct pair *pair, enum peer_way way, double *seconds, struct status *statu
     return result;
 }
 
+/* Writes the pattern into this side's memory where `found` is NULL, else looks for it. */
 static int
-fill(const struct side *side, const struct pattern *pattern, size_t bytes, struct status *status)
+pattern_in(struct side *side, const struct pattern *pattern, size_t bytes, struct pattern_found *found,
+           struct status *status)
 {
+    const struct pattern_words words = {side->memory, bytes / sizeof(uint64_t), *pattern};
     double seconds;
-    return limits_pattern_write(side->probe.scope.device, side->probe.stream, side->memory, bytes / sizeof(uint64_t),
-                                pattern, &seconds, status);
+    if (probe_enter(&side->probe, status) < 0)
+        return -1;
+    const int result = pattern_on(&side->probe, &words, found, &seconds, status);
+    probe_leave(&side->probe);
+    return result;
 }
 
 /* Sends a pattern over what is its complement in every bit of the target, and looks at each word that has arrived. */
@@ -184,15 +163,10 @@ compare(struct pair *pair, enum peer_way way, struct pattern_found *found, struc
     const struct pattern sent = {.kind = PATTERN_ADDRESS, .first = (uint64_t)way << 40};
     const struct pattern before = {.kind = PATTERN_INVERSE, .first = sent.first};
     double seconds;
-    if (fill(&pair->from, &sent, pair->bytes, status) < 0 || fill(&pair->to, &before, pair->bytes, status) < 0 ||
-        pass(pair, way, &seconds, status) < 0)
+    if (pattern_in(&pair->from, &sent, pair->bytes, NULL, status) < 0 ||
+        pattern_in(&pair->to, &before, pair->bytes, NULL, status) < 0 || pass(pair, way, &seconds, status) < 0)
         return -1;
-    if (probe_enter(&pair->to.probe, status) < 0)
-        return -1;
-    const int result = pattern_probe_check(&pair->to.probe, pair->to.memory, pair->bytes / sizeof(uint64_t), &sent,
-                                           found, &seconds, status);
-    probe_leave(&pair->to.probe);
-    return result;
+    return pattern_in(&pair->to, &sent, pair->bytes, found, status);
 }
 
 static int

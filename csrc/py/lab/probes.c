@@ -194,11 +194,11 @@ static const char *const kind_name[PATTERN_KINDS] = {
     [PATTERN_ZERO] = "walking zero", [PATTERN_RANDOM] = "random",
 };
 
-/* Memory that a pattern is written into or looked for in. */
+/* Memory of a memory test. */
 struct tested {
-    struct operand operand; /* borrows the array's memory */
-    size_t words;
-    struct pattern pattern; /* the first word's place is its address, in words */
+    struct operand operand;     /* borrows the array's memory */
+    struct pattern_words words; /* the first word's place is its address, in words */
+    double seconds;
 };
 
 static int
@@ -224,7 +224,7 @@ tested_from(PyObject *module, PyObject *arguments, const char *format, struct te
     unsigned long long seed;
     if (!PyArg_ParseTuple(arguments, format, &array, &name, &seed) ||
         rung_operand(PyModule_GetState(module), array, "x", &tested->operand) < 0 ||
-        kind_from(name, &tested->pattern.kind) < 0)
+        kind_from(name, &tested->words.pattern.kind) < 0)
         return -1;
     const struct operand *operand = &tested->operand;
     const size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
@@ -233,37 +233,46 @@ tested_from(PyObject *module, PyObject *arguments, const char *format, struct te
                      bytes);
         return -1;
     }
-    tested->words = bytes / sizeof(uint64_t);
-    tested->pattern.seed = seed;
-    tested->pattern.first = (uintptr_t)operand->data / sizeof(uint64_t);
+    tested->words.memory = operand->data;
+    tested->words.count = bytes / sizeof(uint64_t);
+    tested->words.pattern.seed = seed;
+    tested->words.pattern.first = (uintptr_t)operand->data / sizeof(uint64_t);
     return 0;
+}
+
+/* Writes where `found` is NULL, else checks. Returns 0, or -1 with an exception set. */
+static int
+run_test(PyObject *module, struct tested *tested, struct pattern_found *found)
+{
+    const struct operand *x = &tested->operand;
+    const int threads = threads_available();
+    struct status status;
+    int failed = 0;
+    PyThreadState *released = PyEval_SaveThread();
+    const double begin = now_seconds();
+    if (x->place == PLACE_DEVICE) {
+        failed = pattern_device(x->device, x->stream, &tested->words, found, &tested->seconds, &status);
+    } else {
+        pattern_host(&tested->words, threads, found);
+        tested->seconds = now_seconds() - begin;
+    }
+    PyEval_RestoreThread(released);
+    if (failed)
+        status_raise(PyModule_GetState(module), &status);
+    return failed;
 }
 
 PyObject *
 py_pattern_write(PyObject *module, PyObject *arguments)
 {
     struct tested tested;
-    struct status status;
-    double seconds = 0;
-    int failed = 0;
     if (tested_from(module, arguments, "OsK:pattern_write", &tested) < 0)
         return NULL;
-    const struct operand *x = &tested.operand;
-    if (!x->writable) {
+    if (!tested.operand.writable) {
         PyErr_SetString(PyExc_ValueError, "x is read-only");
         return NULL;
     }
-    const int threads = threads_available();
-    PyThreadState *released = PyEval_SaveThread();
-    if (x->place == PLACE_DEVICE) {
-        failed = limits_pattern_write(x->device, x->stream, x->data, tested.words, &tested.pattern, &seconds, &status);
-    } else {
-        const double begin = now_seconds();
-        pattern_host_write(x->data, tested.words, tested.pattern, threads);
-        seconds = now_seconds() - begin;
-    }
-    PyEval_RestoreThread(released);
-    return failed ? status_raise(PyModule_GetState(module), &status) : PyFloat_FromDouble(seconds);
+    return run_test(module, &tested, NULL) < 0 ? NULL : PyFloat_FromDouble(tested.seconds);
 }
 
 /* A list of (index, expected, found). */
@@ -291,27 +300,10 @@ py_pattern_check(PyObject *module, PyObject *arguments)
 {
     struct tested tested;
     struct pattern_found found;
-    struct status status;
-    double seconds = 0;
-    int failed = 0;
-    if (tested_from(module, arguments, "OsK:pattern_check", &tested) < 0)
+    if (tested_from(module, arguments, "OsK:pattern_check", &tested) < 0 || run_test(module, &tested, &found) < 0)
         return NULL;
-    const struct operand *x = &tested.operand;
-    const int threads = threads_available();
-    PyThreadState *released = PyEval_SaveThread();
-    if (x->place == PLACE_DEVICE) {
-        failed = limits_pattern_check(x->device, x->stream, x->data, tested.words, &tested.pattern, &found, &seconds,
-                                      &status);
-    } else {
-        const double begin = now_seconds();
-        pattern_host_check(x->data, tested.words, tested.pattern, threads, &found);
-        seconds = now_seconds() - begin;
-    }
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("(dKKN)", seconds, found.count, (unsigned long long)(uintptr_t)x->data,
-                         wrong_words(&found, tested.pattern));
+    return Py_BuildValue("(dKKN)", tested.seconds, found.count, (unsigned long long)(uintptr_t)tested.words.memory,
+                         wrong_words(&found, tested.words.pattern));
 }
 
 PyObject *
