@@ -1,6 +1,6 @@
 /* What a device is, and additions of device memory. Each function restores the thread's current device.
  *
- * A build without CUDA has all functions of this folder's headers too, in none.c: each fails there with
+ * A build without CUDA has all functions of this folder's headers too, in csrc/without_cuda.c: each fails there with
  * STATUS_NO_CUDA_BUILD. */
 #ifndef VECADD_GPU_DEVICE_H
 #define VECADD_GPU_DEVICE_H

@@ -60,7 +60,7 @@ DEVICE = (
     ),
     Mutant(
         "barrier of a transpose",
-        "cuda/lab/transpose/tiles.cuh",
+        "cuda/lab/transpose.cu",
         "    __syncthreads();\n",
         "",
         "tests/lab/test_transpose_rungs.py",
@@ -68,7 +68,7 @@ DEVICE = (
     ),
     Mutant(
         "barrier ahead of the next pieces",
-        "cuda/lab/sgemm/tiles.cuh",
+        "cuda/lab/sgemm.cu",
         "        __syncthreads(); /* ahead of the next pieces, which take their place */\n",
         "",
         "tests/lab/test_sgemm_rungs.py",

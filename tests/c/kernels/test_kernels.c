@@ -11,6 +11,7 @@
 #include "base/fpenv.h"
 #include "check.h"
 #include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "host/add.h"
 #include "operands.h"
 #include "sums.h"
