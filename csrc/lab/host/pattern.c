@@ -45,7 +45,7 @@ void
 pattern_host_write(uint64_t *memory, size_t words, struct pattern pattern, int threads)
 {
     struct write_job job = {memory, pattern};
-    threads_run(threads, words, BLOCK, write_block, &job);
+    threads_run_all(threads, words, BLOCK, write_block, &job);
 }
 
 void
@@ -54,5 +54,5 @@ pattern_host_check(const uint64_t *memory, size_t words, struct pattern pattern,
 {
     struct job job = {memory, pattern, found};
     found->count = 0;
-    threads_run(threads, words, BLOCK, check_block, &job);
+    threads_run_all(threads, words, BLOCK, check_block, &job);
 }

@@ -9,7 +9,7 @@ run_with(const struct rung_call *call, int threads, size_t block, bool streaming
     const struct host_simd *simd = host_simd_chosen(status);
     if (simd == NULL)
         return -1;
-    struct host_schedule schedule = host_schedule_with(call->component, call->n, threads, streaming);
+    struct host_schedule schedule = host_schedule_forced(call->component, call->n, threads, streaming);
     if (block)
         schedule.block = block / component_size[call->component];
     host_add(simd, &schedule, call->component, call->a, call->b, call->c, call->n);
