@@ -117,7 +117,7 @@ def explain_route(
 # Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.
 def use_gpu(wanted: object = True, /) -> None: ...
 
-# The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3", "thresholds", "tuned", "key"}; caches and the sizes of
+# The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3", "thresholds"}; caches and the sizes of
 # thresholds in bytes. "simd" is None where VECADD_SIMD names no level that works.
 def host_facts() -> dict[str, Any]: ...
 

@@ -4,7 +4,8 @@
 #include "base/dtype.h"
 #include "base/runtime.h"
 #include "base/tuned_file.h"
-#include "host/threads_count.h"
+#include "host/schedule.h"
+#include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"
@@ -160,12 +161,17 @@ dtype_sizes(void)
 static int
 warn_of_environment(void)
 {
-    const char *text = threads_invalid_variable();
-    return text ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                                   THREADS_VARIABLE
-                                   " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
-                                   text, THREADS_MAX, threads_available())
-                : 0;
+    const char *threads = threads_invalid_variable(), *wake = host_invalid_wake_variable();
+    if (threads &&
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         THREADS_VARIABLE " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
+                         threads, THREADS_MAX, threads_available()) < 0)
+        return -1;
+    if (wake && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                 WAKE_VARIABLE " is \"%s\": it takes a number of bytes; threads are woken from %zu on",
+                                 wake, host_thresholds()->wake) < 0)
+        return -1;
+    return 0;
 }
 
 static int

@@ -131,7 +131,7 @@ run_by_copies(struct transfer *job, const struct device_scope *scope)
     if (transfer_all_pinned(job))
         run_pipeline(job);
     else
-        threads_run((int)threads, threads, 1, run_staged_sets, job);
+        threads_run_all((int)threads, threads, 1, run_staged_sets, job);
     result = 0;
 done:
     for (int i = 0; i < open; i++)

@@ -194,10 +194,10 @@ def test_by_default_short_runs_stay_numpys() -> None:
 
 @pytest.mark.parametrize("form", ["a + a", "a + 1", "np.add(a, a, out=a)"])
 def test_where_no_worker_is_awake_the_loop_below_adds_what_one_thread_of_ours_would(form: str, child: Any) -> None:
-    """In a new process no worker has started, and none is started for half a MiB."""
+    """In a new process no worker has started, and none is started for a quarter of a MiB."""
     code = (
         "import numpy as np, vecadd, warnings\n"
-        "vecadd.set_num_threads(4); a = np.full(1 << 17, np.finfo('f4').max, 'f4'); a[:-1] = 1\n"
+        "vecadd.set_num_threads(4); a = np.full(1 << 16, np.finfo('f4').max, 'f4'); a[:-1] = 1\n"
         "with vecadd.install() as installed, warnings.catch_warnings(record=True) as told:\n"
         "    warnings.simplefilter('always')\n"
         f"    total = {form}\n"

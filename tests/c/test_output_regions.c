@@ -274,7 +274,7 @@ a_caller_whose_workers_are_busy_faults_in_one_page(void)
 {
     struct huge_region *region = huge_region_map();
     const size_t before = pages_there((uintptr_t)region);
-    threads_run(2, 2, 1, back_four_pages, region);
+    threads_run_all(2, 2, 1, back_four_pages, region);
     const size_t more = pages_there((uintptr_t)region) - before;
     CHECK(more == 1, "%zu more pages", more);
     huge_region_unmap(region);

@@ -29,8 +29,8 @@ CALLS = (
     Mutant(
         "the loop below where no worker is awake",
         "csrc/choose/loop.c",
-        "        schedule->alone = &call->below;\n",
-        "        schedule->alone = NULL;\n",
+        "        schedule->fallback = &call->below;\n",
+        "        schedule->fallback = NULL;\n",
         INSTALLED,
         "no_worker_is_awake",
     ),

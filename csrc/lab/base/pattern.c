@@ -40,5 +40,5 @@ pattern_host(const struct pattern_words *words, int threads, struct pattern_foun
     struct job job = {*words, found};
     if (found)
         found->count = 0;
-    threads_run(threads, words->count, BLOCK, found ? check_block : write_block, &job);
+    threads_run_all(threads, words->count, BLOCK, found ? check_block : write_block, &job);
 }

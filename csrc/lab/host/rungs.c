@@ -23,7 +23,7 @@ run_on_host(const struct rung *rung, const struct rung_call *call, struct status
     const int asked = rung->params[PARAM_THREADS].name ? call->params[PARAM_THREADS] : 1;
     const size_t block = (size_t)call->params[PARAM_BLOCK] << 10;
     struct host_schedule schedule =
-        host_schedule_with(call->component, call->n, asked ? asked : threads_available(), rung == &threads_stream);
+        host_schedule_forced(call->component, call->n, asked ? asked : threads_available(), rung == &threads_stream);
     if (block)
         schedule.block = block / component_size[call->component];
     host_add(simd, &schedule, call->component, call->a, call->b, call->c, call->n);

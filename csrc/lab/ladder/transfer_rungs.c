@@ -461,7 +461,7 @@ run_hybrid(const struct rung *rung, const struct rung_call *call, struct status 
         return -1;
     plan.schedule = host_schedule_for(call->component, call->n, in_place);
     if (threads)
-        plan.schedule = host_schedule_with(call->component, call->n, threads, plan.schedule.streaming);
+        plan.schedule = host_schedule_forced(call->component, call->n, threads, plan.schedule.streaming);
     return run_by_core(hybrid_add, &plan, (struct transfer_options){0}, call, status);
 }
 

@@ -7,9 +7,8 @@
 #include "base/tuned_file.h"
 #include "gpu/device.h"
 #include "host/add.h"
-#include "host/cache.h"
+#include "host/schedule.h"
 #include "host/threads.h"
-#include "host/thresholds.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 
@@ -29,11 +28,10 @@ supported_levels(void)
 static PyObject *
 thresholds_dict(const struct host_thresholds *from)
 {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "threads_awake", (Py_ssize_t)from->threads_awake,
-                         "threads_asleep", (Py_ssize_t)from->threads_asleep, "stream_alone",
-                         (Py_ssize_t)from->stream_alone, "stream_together", (Py_ssize_t)from->stream_together, "share",
-                         (Py_ssize_t)from->share, "block", (Py_ssize_t)from->block, "narrow", (Py_ssize_t)from->narrow,
-                         "threads_streaming", (Py_ssize_t)from->threads_streaming);
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake", (Py_ssize_t)from->wake,
+                         "stream_alone", (Py_ssize_t)from->stream_alone, "stream_together",
+                         (Py_ssize_t)from->stream_together, "cached", (Py_ssize_t)from->cached, "narrow",
+                         (Py_ssize_t)from->narrow);
 }
 
 PyObject *
@@ -41,18 +39,14 @@ py_host_facts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     struct status why; /* for additions to tell: these are facts, whether one can be made or not */
     const struct host_simd *simd = host_simd_chosen(&why);
-    const struct host_thresholds *thresholds = host_thresholds();
-    char key[HOST_KEY];
-    host_key(key, sizeof key);
-    PyObject *levels = supported_levels(), *sizes = levels ? thresholds_dict(thresholds) : NULL;
+    PyObject *levels = supported_levels(), *sizes = levels ? thresholds_dict(host_thresholds()) : NULL;
     if (!sizes) {
         Py_XDECREF(levels);
         return NULL;
     }
-    return Py_BuildValue("{s:z,s:N,s:i,s:n,s:n,s:n,s:N,s:N,s:s}", "simd", simd ? simd->name : NULL, "simd_levels",
-                         levels, "threads", threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
-                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes,
-                         "tuned", PyBool_FromLong(thresholds->tuned), "key", key);
+    return Py_BuildValue("{s:z,s:N,s:i,s:n,s:n,s:n,s:N}", "simd", simd ? simd->name : NULL, "simd_levels", levels,
+                         "threads", threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
+                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes);
 }
 
 PyObject *
