@@ -45,11 +45,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.steps import stages_of
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown, show_gain, show_rate, show_seconds, show_size
 
 MACHINE = "h200"  # whose rows decide: the sentences speak of its GPU
 NEAR = 0.05  # a step holds where our gain is this near to the document's

@@ -34,8 +34,8 @@ from benchmarks.tables.stores import REFERENCE, table
 from vecadd._command import target
 from vecadd.bench import machine, results
 from vecadd.bench.results import Row
-from vecadd.bench.terminal import Screen
 from vecadd.info import info
+from vecadd.tables import Screen
 
 SWEEP = "stores"
 METHOD = (

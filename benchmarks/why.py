@@ -24,9 +24,9 @@ from benchmarks.tables.why import cost_table, is_within, program_table
 from vecadd._command import target
 from vecadd.bench import machine, results
 from vecadd.bench.results import Row
-from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import paired_interval
 from vecadd.info import info
+from vecadd.tables import Screen
 from vecadd.why import noted
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "why"

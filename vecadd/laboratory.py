@@ -24,15 +24,15 @@ from vecadd._machine import Info
 from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine, results
-from vecadd.bench.axes import Axes, show_size
+from vecadd.bench.axes import Axes
 from vecadd.bench.ladder import is_usual
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
-from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
+from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

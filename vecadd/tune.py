@@ -26,13 +26,12 @@ import numpy as np
 from vecadd import _core
 from vecadd._command import epilog
 from vecadd._names import unknown
-from vecadd._rows import bytes_text
 from vecadd._terminal import status_line
 from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit
-from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
+from vecadd.tables import Screen, show_bytes
 
 GONE = ("host", "routes")  # parts that earlier releases searched
 
@@ -149,9 +148,9 @@ def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
     sizes = [size for size in BYTES if size <= bench.memory]
     won, words = [], []
     for size in sizes:
-        tell(bytes_text(size))
+        tell(show_bytes(size))
         line, winner = _search_size(bench, size, config_for(shipped, size))
-        words.append(f"GPU {device}, {facts['name']}, {bytes_text(size)}: {line}")
+        words.append(f"GPU {device}, {facts['name']}, {show_bytes(size)}: {line}")
         if winner is not None:
             won.append(Won(size, winner))
     return Found(known["key"], table(shipped, sizes, won) if won else None, words)

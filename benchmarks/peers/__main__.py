@@ -11,8 +11,8 @@ from vecadd.bench import axes, machine, results
 from vecadd.bench.command import measure_with_progress
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
-from vecadd.bench.show import show_seconds
 from vecadd.info import info
+from vecadd.tables import show_seconds
 
 SECONDS_PER_CELL = 3.0
 

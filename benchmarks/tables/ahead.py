@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from benchmarks.tables.recordings import Run, origin
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
+from vecadd.tables import show_size
 
 WIDTH = 120
 NAMED = 3  # as many cells are named one by one

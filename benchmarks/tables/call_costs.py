@@ -1,7 +1,7 @@
 """The table of a call's cost to its caller, by stage, beside a bare launch."""
 
 from vecadd.bench.results import Row
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown
 
 STAGE = "vecadd stage: "
 CALL = "vecadd"  # add(a, b, out=out) of DeviceArrays: what the stages add up to

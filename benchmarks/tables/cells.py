@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown, show_rate, show_seconds
 
 Cell = Callable[[Row | None], str]  # "-" for None, a row that was not measured
 

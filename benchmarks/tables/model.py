@@ -10,7 +10,7 @@ from benchmarks import model_check
 from benchmarks.tables import sweeps
 from benchmarks.tables.recordings import Run
 from vecadd.bench.results import Row
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown
 
 
 def counts(runs: Sequence[Run]) -> list[str]:

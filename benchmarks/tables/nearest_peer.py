@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown, show_seconds, show_size
 
 LARGE = 1 << 26  # elements from which the memory alone decides
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from benchmarks.tables import cells, nearest_peer, route_sentences
 from benchmarks.tables.call_costs import STAGE
 from benchmarks.tables.recordings import Run
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.tables.table import markdown
+from vecadd.tables import markdown, show_size
 
 MAIN = "float32"
 

@@ -1,13 +1,11 @@
 """What `vecadd profile` recorded of the documents' steps: kernels beside their profilers' figures, and transfers."""
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
-from vecadd.bench.tables.table import markdown
 from vecadd.profile import documents, metrics
 from vecadd.profile.tables import NOTHING, show
 from vecadd.profile.transfers import TITLES
+from vecadd.tables import markdown, show_seconds, show_size
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
 SHOWN = ("duration", "sm", "needed", "dram", "l2", "occupancy", "achieved", "registers", "block", "grid", "waves")

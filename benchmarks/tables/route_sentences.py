@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
+from vecadd.tables import show_size
 
 CHOSEN, AGAIN = "add as routed", "add as routed, again"
 HOST, TRANSFER, HYBRID = "add on the host", "add by transfer", "add by hybrid"

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from vecadd.bench.formats import as_lines
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Table, columns
+from vecadd.tables import Table, columns, show_gain, show_seconds, table_as_markdown
 
 REFERENCE = "vecadd, threads"
 
@@ -18,7 +16,7 @@ def stores(rows: list[Row]) -> list[str]:
         f"compressor {params['compressor']}; the clusters have {params['workers']} workers of one thread; "
         f"{len(params['samples'])} rounds."
     )
-    return [setting, "", *as_lines(table(rows))]
+    return [setting, "", *table_as_markdown(table(rows))]
 
 
 def table(rows: Sequence[Row], missing: Sequence[str] = ()) -> Table:

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.tables import cells
-from vecadd.bench.axes import show_size
-from vecadd.bench.formats import as_lines
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import blocksize as blocksize_layout
 from vecadd.bench.tables import documents as documents_layout
 from vecadd.bench.tables import inflight as inflight_layout
@@ -15,7 +12,7 @@ from vecadd.bench.tables import latency as latency_layout
 from vecadd.bench.tables import matrices as matrices_layout
 from vecadd.bench.tables import transfer as transfer_layout
 from vecadd.bench.tables.precision import speedups
-from vecadd.bench.tables.table import Table
+from vecadd.tables import Table, show_gain, show_seconds, show_size, table_as_markdown
 
 RATE = "GB/s (% of limit)"
 
@@ -39,13 +36,13 @@ def rates(rows: list[Row]) -> list[str]:
 def ladder(rows: list[Row]) -> list[str]:
     """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
     (table,) = ladder_layout.tables("ladder", _largest(rows))
-    return as_lines(table.only("rung", "seconds", "GB/s", "% limit", "gain", "documents"))
+    return table_as_markdown(table.only("rung", "seconds", "GB/s", "% limit", "gain", "documents"))
 
 
 def inflight(rows: list[Row]) -> list[str]:
     """The memory's rate and latency by the bytes in flight."""
     (table, *_) = inflight_layout.tables("inflight", rows)
-    return as_lines(table)
+    return table_as_markdown(table)
 
 
 def blocksize(rows: list[Row]) -> list[str]:
@@ -136,7 +133,7 @@ def _each(tables: Sequence[Table]) -> list[str]:
     lines: list[str] = []
     for table in tables:
         lines += [f"**{table.title}**", ""] if len(tables) > 1 else []
-        lines += [*as_lines(table), "", *(f"- {note}" for note in table.notes), ""]
+        lines += [*table_as_markdown(table), "", *(f"- {note}" for note in table.notes), ""]
     return lines[:-1]
 
 

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.formats import as_lines
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.tables import Column, Style, Table, columns, show_gain, show_seconds, show_size, table_as_markdown
 
 WITHIN = 0.15  # of the measured gain, which a prediction should come to
 LITTLE = 2.0  # percent, which a receipt should cost at most
@@ -22,7 +19,7 @@ def programs(rows: list[Row]) -> list[str]:
     """A line a program, and how many predictions hold."""
     holds = sum(map(is_within, rows))
     return [
-        *as_lines(program_table(rows)),
+        *table_as_markdown(program_table(rows)),
         "",
         f"Of {len(rows)} predictions {holds} are within {100 * WITHIN:.0f} % of the measured gain; "
         f"{len(rows[0].params['rounds'])} rounds.",
@@ -43,7 +40,7 @@ def costs(rows: list[Row]) -> list[str]:
             f". By their intervals {sum(cost <= LITTLE for cost in high)} are surely at most that, "
             f"{sum(cost > LITTLE for cost in low)} surely more"
         )
-    return [*as_lines(cost_table(rows)), "", f"{said}."]
+    return [*table_as_markdown(cost_table(rows)), "", f"{said}."]
 
 
 def program_table(rows: Sequence[Row]) -> Table:

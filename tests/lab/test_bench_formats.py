@@ -16,8 +16,7 @@ from bench_rows import META, ROWS, RUNGS, row
 
 from vecadd.bench import formats, opening
 from vecadd.bench.tables import parts, tables
-from vecadd.bench.tables.table import Table, columns, markdown
-from vecadd.bench.terminal import Screen
+from vecadd.tables import Screen, Table, columns, markdown, table_as_markdown
 
 pytestmark = pytest.mark.no_native
 
@@ -126,7 +125,7 @@ def test_a_bar_in_a_cell_of_markdown_does_not_part_it() -> None:
     assert markdown(["a|b", "c"], [["|d|", "e"]]) == ["| a\\|b | c |", "| --- | ---: |", "| \\|d\\| | e |"]
     table = Table("x", columns("rung", "what|changed"))
     table.add("abs|x|", "1")
-    assert formats.as_lines(table) == ["| rung | what\\|changed |", "| --- | ---: |", "| abs\\|x\\| | 1 |"]
+    assert table_as_markdown(table) == ["| rung | what\\|changed |", "| --- | ---: |", "| abs\\|x\\| | 1 |"]
 
 
 def test_a_bar_in_a_rows_name_leaves_the_markdown_of_a_run_even() -> None:

@@ -22,6 +22,7 @@ from vecadd.bench.run import Run
 from vecadd.bench.sweeps import Sweep
 from vecadd.bench.tables import tables
 from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
+from vecadd.tables import show_size
 
 pytestmark = pytest.mark.no_native
 
@@ -77,7 +78,7 @@ def test_what_is_named_twice_is_measured_once() -> None:
 
 @pytest.mark.parametrize(("n", "text"), [(1024, "2^10"), (1 << 28, "2^28"), (1000, "1000"), (16, "16"), (1025, "1025")])
 def test_sizes_are_shown_as_people_write_them(n: int, text: str) -> None:
-    assert axes.show_size(n) == text
+    assert show_size(n) == text
 
 
 # Operands and their check

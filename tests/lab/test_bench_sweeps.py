@@ -29,7 +29,7 @@ from vecadd.bench.buffers import HOST, Pattern, WrongSumError
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.tables import tables
-from vecadd.bench.terminal import Screen
+from vecadd.tables import Screen
 
 pytestmark = pytest.mark.no_native
 

@@ -17,10 +17,10 @@ import simulated_fleet as simulated
 from vecadd import cli
 from vecadd.bench import results
 from vecadd.bench.results import Row
-from vecadd.bench.tables.table import Style
 from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Bench, Figure
 from vecadd.fleet import checks
+from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
 

@@ -22,13 +22,12 @@ from checks import earlier
 from conftest import child_environment
 
 from vecadd.bench import results
-from vecadd.bench.show import show_figure, show_rate, show_seconds
-from vecadd.bench.terminal import drawn
 from vecadd.check.rows import title_of
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables
 from vecadd.profile.spec import Spec
 from vecadd.profile.transfers import Link, Part, Transfer
+from vecadd.tables import show_figure, show_rate, show_seconds, table_as_text
 
 pytestmark = pytest.mark.no_native
 
@@ -268,7 +267,7 @@ def test_the_tables_of_a_profile(width: int | None) -> None:
         (copies, ("60.0", "300.0", "6 ms", "50.0")),
         (each, ("4", "1.5 ms", "1.25 ms")),
     ):
-        lines = [text for text, _ in drawn(table, width)]
+        lines = [text for text, _ in table_as_text(table, width)]
         assert width is None or max(map(len, lines)) <= width
         for figure in figures:
             assert figure in "\n".join(lines)

@@ -15,8 +15,8 @@ from benchmarks.tables import checks, documents, verified
 from benchmarks.tables.why import cost_table
 from vecadd.bench import results
 from vecadd.bench.results import Row
-from vecadd.bench.tables.table import Style
 from vecadd.check import document
+from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
 

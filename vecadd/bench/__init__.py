@@ -19,8 +19,6 @@
     results.py      a row, and the result file
     tables/         rows as tables, a layout a sweep
     opening.py      the machine, its limits and its troubles in lines
-    show.py         figures as text
-    terminal.py     tables as plain text
     formats.py      rows as CSV, tables as Markdown
     run.py          a run, cell after cell
     command.py      the command line's `bench`

@@ -98,11 +98,6 @@ def dtype_named(name: str) -> np.dtype[Any]:
     return dtype
 
 
-def show_size(n: int) -> str:
-    """Powers of two from 2^10 on as such, other sizes in digits."""
-    return f"2^{n.bit_length() - 1}" if n >= 1024 and n & (n - 1) == 0 else str(n)
-
-
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 

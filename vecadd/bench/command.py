@@ -15,8 +15,8 @@ from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import SWEEPS, Sweep
 from vecadd.bench.tables import tables
-from vecadd.bench.terminal import Screen
 from vecadd.info import info
+from vecadd.tables import Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from vecadd import pages
 from vecadd.bench import opening
 from vecadd.bench.results import Row, dated
 from vecadd.bench.tables import tables
-from vecadd.bench.tables.table import Line, Style, Table, markdown
+from vecadd.tables import table_as_markdown
 
 _FIELDS = ("sweep", "rung", "dtype", "n")
 _FIGURES = ("seconds", "p10", "p90", "bytes", "gbps", "limit_gbps", "fraction", "checked", "error")
@@ -37,7 +37,7 @@ def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
     rows = list(rows)
     blocks = ["\n".join(f"- {line}" for line in [*opening.lines(meta, rows), origin(meta)])]
     for table in tables(rows):
-        blocks += [f"## {table.title}", "\n".join(as_lines(table))]
+        blocks += [f"## {table.title}", "\n".join(table_as_markdown(table))]
         blocks += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
     wrong = opening.findings(meta, rows)
     blocks += ["\n".join(f"- {line}" for line in wrong)] if wrong else []
@@ -78,21 +78,6 @@ def origin(meta: Mapping[str, Any]) -> str:
 def method(meta: Mapping[str, Any]) -> list[str]:
     """How the run timed and what each sweep's clock was, a line each."""
     return [f"method: {meta['method']}", *(f"{sweep}: {clock}" for sweep, clock in meta["clocks"].items())]
-
-
-def as_lines(table: Table) -> list[str]:
-    """One table, a Markdown line each."""
-    lines = [_line(line) for line in table.lines if line is not None]
-    return markdown([column.name for column in table.columns], lines, [column.right for column in table.columns])
-
-
-def _line(line: Line) -> list[str]:
-    cells = [cell.replace("\n", ",") for cell in line.cells]
-    if cells[0].startswith(" "):  # parameters of the rung that a line above names
-        cells[0] = f"… {cells[0]}"
-    if line.style is Style.HEAD:
-        cells[0] = f"**{cells[0]}**"
-    return [" ".join(cell.split()) for cell in cells]
 
 
 def _cell(value: Any) -> Any:

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vecadd.bench import machine
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
 from vecadd.model import Limits, Loaded
 from vecadd.model.loaded import ENOUGH
 from vecadd.model.theory import ARRAYS
+from vecadd.tables import show_rate, show_seconds, show_size
 
 
 def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:

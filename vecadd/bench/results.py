@@ -36,7 +36,7 @@ from typing import Any
 from vecadd import _temporary
 from vecadd._command import STDOUT, descriptor
 from vecadd.bench import kinds
-from vecadd.bench.axes import show_size
+from vecadd.tables import show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
 

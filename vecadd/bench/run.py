@@ -10,12 +10,13 @@ from typing import Any
 from vecadd import _host
 from vecadd._machine import Info
 from vecadd.bench import machine
-from vecadd.bench.axes import Axes, show_size
+from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import Pattern
 from vecadd.bench.results import Row
 from vecadd.bench.rows import rows_of
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import LONGEST, METHOD, Cell, Measurement, Predictions
+from vecadd.tables import show_size
 
 USABLE = 0.9  # of the memory that is free: the rest is for copies on the way to a check
 

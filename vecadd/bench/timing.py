@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import Limit
 from vecadd.bench.results import Row
+from vecadd.tables import show_size
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from

@@ -14,11 +14,11 @@ from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epil
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
-from vecadd.bench.terminal import Screen
 from vecadd.check import document, expected, findings, measure, outputs, soak, tables, topology
 from vecadd.check.findings import Finding, Found
 from vecadd.check.measure import Measured
 from vecadd.info import info
+from vecadd.tables import Screen
 
 METHOD = (
     "each figure once a round as vecadd bench measures it, medians of interleaved repeats, every sum of the first and "

@@ -14,13 +14,13 @@ from typing import Any, get_args
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine, results
-from vecadd.bench.axes import show_size, sizes
+from vecadd.bench.axes import sizes
 from vecadd.bench.results import Row as BenchRow
-from vecadd.bench.show import show_figure
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row, Unit, title_of
 from vecadd.model.limits import RECORDED
+from vecadd.tables import show_figure, show_size
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
 

@@ -12,7 +12,7 @@ import numpy as np
 from vecadd import _core, _host
 from vecadd._machine import Gpu, Info
 from vecadd.bench import contestants, limits
-from vecadd.bench.axes import show_size, sizes
+from vecadd.bench.axes import sizes
 from vecadd.bench.buffers import DEVICE, HOST, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit, HostLimit, Limit
@@ -21,6 +21,7 @@ from vecadd.check import links, nodes
 from vecadd.check.links import Connection
 from vecadd.check.rows import GROUPS, Kind, Row, Unit, said
 from vecadd.info import info
+from vecadd.tables import show_size
 
 DTYPE = np.dtype("float32")
 SMALL = 1 << 10  # elements of an addition that is all overhead

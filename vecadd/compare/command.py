@@ -9,11 +9,11 @@ from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared
 from vecadd._version import package_version
 from vecadd.bench import results
-from vecadd.bench.terminal import Screen
 from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Side
 from vecadd.compare.verdict import Comparison
 from vecadd.fleet import files
+from vecadd.tables import Screen
 
 SCHEMA, VERSION = files.COMPARISON, 1
 PICTURED = 40  # rows, at most; the table has all

@@ -13,12 +13,12 @@ from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
 from vecadd._version import package_version
 from vecadd.bench import results
-from vecadd.bench.terminal import Screen
 from vecadd.fleet import changes, checks, files, outliers, tables
 from vecadd.fleet.changes import Changes
 from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import Found, Group
+from vecadd.tables import Screen
 
 SCHEMA, VERSION = files.FLEET, 1
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from vecadd._command import STDOUT, UnaskableError, epilog, target
 from vecadd._terminal import status_line
 from vecadd.bench import axes, machine, results
-from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.judge import clock, contestant, verdict
 from vecadd.judge import run as judgement
 from vecadd.judge.verdict import Verdict
+from vecadd.tables import Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

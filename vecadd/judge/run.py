@@ -7,7 +7,6 @@ from typing import Any
 
 from vecadd import _core, model
 from vecadd.bench.axes import dtype_named
-from vecadd.bench.show import show_seconds
 from vecadd.judge import clock, contestant, foresight, verdict
 from vecadd.judge.findings import Finding
 from vecadd.judge.places import LINE
@@ -15,6 +14,7 @@ from vecadd.judge.process import Child, EndedError, is_child
 from vecadd.judge.session import FoundError, Session
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
+from vecadd.tables import show_seconds
 
 SIZES = (2**16, 2**20, 2**24, 2**28)
 ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own

@@ -12,11 +12,11 @@ from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
 from vecadd.bench import axes, limits, machine, results
-from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError
 from vecadd.profile.spec import Spec
+from vecadd.tables import Screen
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty

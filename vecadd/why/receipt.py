@@ -8,12 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from vecadd._rows import bytes_text
 from vecadd.bench import machine, results
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Column, Table, columns
-from vecadd.bench.terminal import Screen
 from vecadd.info import info
+from vecadd.tables import Screen, Table, columns, prose, show_bytes, show_gain, show_seconds
 from vecadd.why import noted, reasons
 from vecadd.why.layout import Layout
 from vecadd.why.noted import Noted, Run
@@ -109,18 +106,18 @@ class Receipt:
 
     def table(self) -> Table:
         """A line of the program a line."""
-        reason, change = Column("reason", right=False, share=2), Column("change", right=False, share=2)
+        reason, change = prose("reason", 2), prose("change", 2)
         table = Table(
             f"why: {self.heading()}",
             columns("line", "calls", "moved", "time", "limit", reason, change, "gain", "saves"),
-            spare=("moved", "calls", "limit"),
+            optional_columns=("moved", "calls", "limit"),
         )
         for line in self.lines[:SHOWN]:
             finding, gain = line.finding, line.gain
             table.add(
                 line.where,
                 f"{line.calls:,}",
-                bytes_text(line.nbytes),
+                show_bytes(line.nbytes),
                 show_seconds(line.seconds),
                 show_seconds(line.limit) if line.limit else "-",
                 f"{finding.reason}: {finding.evidence}" if finding.evidence else finding.reason,

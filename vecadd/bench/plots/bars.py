@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.tables import show_rate, show_size
 
 MOST_SIZES = 3  # panels beside each other
 BAR = 0.165  # inches of height

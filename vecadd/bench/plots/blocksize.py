@@ -7,11 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter, ScalarFormatter
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.model.theory import ARRAYS
+from vecadd.tables import show_rate, show_size
 
 ADVISED = 0.75  # occupancy, by founding document 002
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.tables import show_bytes, show_rate
 
 MOST_LINES = 8  # a panel: more of them cannot be told apart
 
@@ -102,5 +102,5 @@ def _mark_cache(axes: Axes, meta: Mapping[str, Any], lines: Mapping[str, Sequenc
     rows = [row for line in lines.values() for row in line]
     elements = (meta["cpu"].get("l3") or 0) * rows[0].n / rows[0].bytes
     if min(row.n for row in rows) < elements < max(row.n for row in rows):
-        label = f"three arrays fill\nL3, {style.in_bytes(meta['cpu']['l3'])}"
+        label = f"three arrays fill\nL3, {show_bytes(meta['cpu']['l3'])}"
         axes.axvline(elements, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)), label=label)

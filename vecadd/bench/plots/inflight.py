@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
+from vecadd.tables import show_size
 
 # The rungs that are named; the others are grey dots.
 NAMED = ("grid_stride", "naive", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2", "tuned")

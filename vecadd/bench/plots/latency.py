@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
 from vecadd.bench.tables.latency import chain
+from vecadd.tables import show_bytes
 
 PLAIN = "launch_loop"  # what the others are compared with
 FADED = 1.05  # a smaller gain does not count
@@ -73,13 +74,13 @@ def _mark(times: Axes, gains: Axes, size: int | None) -> None:
 
 
 def _title(kind: int, faded: int | None) -> str:
-    found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {style.in_bytes(faded)} on"
+    found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {show_bytes(faded)} on"
     return f"{_KINDS[kind]}\n{found}"
 
 
 def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
     exponents = [_size(row).bit_length() - 1 for row in rows]
-    style.powers(gains, range(min(exponents), max(exponents) + 1), style.in_bytes)
+    style.powers(gains, range(min(exponents), max(exponents) + 1), show_bytes)
     gains.tick_params(axis="x", labelrotation=45)
     gains.set_xlabel("bytes of each of the three arrays of one add")
     gains.set_ylabel(f"gain over {PLAIN}")

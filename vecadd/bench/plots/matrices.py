@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.bench.tables.matrices import rate
+from vecadd.tables import show_rate
 
 BAR = 0.26  # inches of height
 

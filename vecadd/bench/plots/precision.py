@@ -7,9 +7,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
+from vecadd.tables import show_size
 
 PROCESSOR = "numpy"  # the contestant that runs on the processor
 

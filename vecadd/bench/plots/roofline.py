@@ -9,8 +9,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.model.gpu import Gpu
+from vecadd.tables import show_rate
 
 LEAST = 1 << 20  # elements: below, the time is the launch's, not the memory's
 

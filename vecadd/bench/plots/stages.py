@@ -5,12 +5,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.plots.timeline import look
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.steps import KINDS, stages_of
+from vecadd.tables import show_seconds, show_size
 
 BAR = 0.15  # inches of height
 _WHOLE = "the whole run"

@@ -170,15 +170,6 @@ def beside(axes: Axes, text: str, end: tuple[float, float]) -> None:
     axes.annotate(text, end, (4, 0), bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8}, **where)
 
 
-def in_bytes(count: float) -> str:
-    """Bytes in the largest binary unit that gives at least 1: "10 KiB"."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"
-
-
 def itemsize(dtype: str) -> int:
     """Bytes of an element."""
     return _core.DTYPES[dtype]

@@ -7,11 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.bench.steps import Step, at_work, stages, steps
+from vecadd.tables import show_rate, show_size
 
 LANE = 0.17  # inches of height
 PAGE = 9.5

@@ -8,11 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.bench.transfers import round_trips_of
+from vecadd.tables import show_rate, show_size
 
 BAR = 0.2  # inches of height
 _CURVES = 2.6  # inches of height of a panel

@@ -1,4 +1,4 @@
-"""Rows as tables, one module a sweep's layout; `table.py` says what a table is.
+"""Rows as tables, one module a sweep's layout.
 
 plain.py      seconds, spread and rate of each row: host, size, and the comparisons with other libraries
 ladder.py     what each rung changes, and what that brings over the rung that it comes after
@@ -16,7 +16,7 @@ from itertools import groupby
 
 from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
-from vecadd.bench.tables.table import Table
+from vecadd.tables import Table
 
 _PLAIN = "vecadd.bench.tables.plain"  # for comparisons, which are not sweeps
 

@@ -4,11 +4,9 @@ from itertools import groupby
 from math import prod
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Style, Table, columns
+from vecadd.tables import Style, Table, columns, show_rate, show_seconds, show_size
 
 WAVES = "waves"  # the rung whose axis is not the block but the number of blocks
 
@@ -39,7 +37,7 @@ def _blocks(sweep: str, rows: list[Row]) -> Table:
                 str(best.params["block"]) if best else "-",
                 style=Style.FAILED if Style.FAILED in styles else Style.PLAIN,
             )
-        table.rule()
+        table.add_gap()
     table.notes = [CELL, *_starts(rows), *_documents({row.rung for row in rows})] if table.lines else []
     return table
 
@@ -92,7 +90,7 @@ def _waves(sweep: str, rows: list[Row]) -> Table:
                 parts.param(row, "registers"),
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     if table.lines:
         table.notes = ["waves: blocks over those that all multiprocessors hold at once; what is left over runs alone"]
     return table

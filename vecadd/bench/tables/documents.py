@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
 from vecadd.bench.ladder import is_usual
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Table, columns
+from vecadd.tables import Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -18,7 +16,7 @@ _COLUMNS = columns(
     "GB/s",
     "% limit",
     "of the first",
-    Column("documents", right=False, share=1),
+    prose("documents"),
 )
 
 # By the experiment of a row: its title, and what is to be expected by the bytes over the bandwidth.
@@ -81,7 +79,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
 
 def _table(sweep: str, experiment: str, rows: list[Row]) -> Table:
     title, expects = TOLD[experiment]
-    table = Table(f"{sweep}: {title}", _COLUMNS, spare=("documents", "of the first", "% limit"))
+    table = Table(f"{sweep}: {title}", _COLUMNS, optional_columns=("documents", "of the first", "% limit"))
     for _, cell in groupby(rows, key=lambda row: row.n):
         first: float | None = None
         for row in cell:
@@ -97,7 +95,7 @@ def _table(sweep: str, experiment: str, rows: list[Row]) -> Table:
                 parts.documents(_figures(row)),
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     figures = [figure for row in rows for figure in _figures(row)]
     table.notes = [f"expected: {expects}", FIRST, *parts.document_notes(rows, figures)]
     return table

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Style, Table, columns
 from vecadd.model.loaded import Loaded
+from vecadd.tables import Style, Table, columns, show_seconds, show_size
 
 COUNTED = (
     "KiB/SM: bytes in flight on a multiprocessor, a thread's loads before it waits times its threads; of an addition "
@@ -33,7 +31,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
         rungs.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         for row in cell:
             rungs.add(row.label, *_figures(row, points), style=parts.style(row))
-        rungs.rule()
+        rungs.add_gap()
     found = [table for table in (probed, rungs) if table.lines]
     if found:
         found[-1].notes = [COUNTED, LAW, *([OF_PROBE] if points and added else [])]

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.ladder import is_usual
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.model.theory import usual
+from vecadd.tables import Column, Style, Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -22,8 +20,8 @@ _COLUMNS = columns(
     "occ. %",
     "regs",
     Column("load", right=False),
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 _SPARE = ("documents", "what changed", "regs", "occ. %", "load", "KiB/SM")
 
@@ -36,7 +34,7 @@ OCCUPANCY = "occ. %: threads that a multiprocessor holds at once, of the most it
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """Every rung beside its document's figure and the gain over the one before."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         before: dict[str, list[Row]] = {}
@@ -52,7 +50,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
                 table.add(parts.variant(row, named=index == 0), *_figures(row, before), *told, style=parts.style(row))
                 if row.seconds:
                     before.setdefault(rung, []).append(row)
-        table.rule()
+        table.add_gap()
     table.notes = [
         GAIN,
         IN_FLIGHT,

@@ -2,11 +2,9 @@
 
 from itertools import groupby
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_seconds, show_size
 
 KINDS = ("independent", "chain")
 
@@ -21,8 +19,8 @@ _COLUMNS = columns(
     "instantiate",
     "destroy",
     "pays after",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 _SPARE = ("documents", "what changed", "destroy", "instantiate", "capture")
 
@@ -36,7 +34,7 @@ NOTES = (
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """Small additions by how they are launched, and when a graph pays."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for (dtype, n, waits), cell in groupby(rows, key=lambda row: (row.dtype, row.n, chain(row))):
         table.add(f"{dtype} {show_size(n)} {KINDS[waits]}", style=Style.HEAD)
         previous = None
@@ -48,7 +46,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
                 style=parts.style(row),
             )
             previous = row.rung
-        table.rule()
+        table.add_gap()
     table.notes = [*NOTES, *parts.document_notes(rows)]
     return [table]
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.ladder import GAIN, OCCUPANCY, gain_over
-from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.model import product_operations
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_rate, show_seconds, show_size
 
 _COLUMNS = (
     "% limit",
@@ -24,8 +22,8 @@ _COLUMNS = (
     "occ. %",
     "regs",
     "shared",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 
 BEFORE, AFTER = "sgemm_tiled", "sgemm_tuned"  # the step whose occupancy doubled in the document
@@ -59,7 +57,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
             table.add(row.label, *_figures(row, before), *told, style=parts.style(row))
             if row.seconds:
                 before.setdefault(row.rung, []).append(row)
-        table.rule()
+        table.add_gap()
     table.notes = [LIMIT[sweep], GAIN, MODEL, OCCUPANCY, SHARED, *parts.document_notes(rows)]
     return [table, _columns(rows)] if sweep == "sgemm" else [table]
 

@@ -6,8 +6,7 @@ from typing import Any
 from vecadd import _core
 from vecadd.bench import recorded
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
-from vecadd.bench.tables.table import Style
+from vecadd.tables import Style, show_rate, show_seconds
 
 
 def rung_named(name: str) -> dict[str, Any] | None:
@@ -47,7 +46,7 @@ def style(row: Row) -> Style:
     """What stands out: a row that failed, and a race that was caught."""
     if not row.ok:
         return Style.FAILED
-    return Style.CAUGHT if "caught" in row.params else Style.PLAIN
+    return Style.EXPECTED_FAILURE if "caught" in row.params else Style.PLAIN
 
 
 def variant(row: Row, *, named: bool = True) -> str:

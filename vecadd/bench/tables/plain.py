@@ -2,11 +2,9 @@
 
 from itertools import groupby
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Table, columns
+from vecadd.tables import Column, Table, columns, show_seconds, show_size
 
 _COLUMNS = columns(
     "rung", Column("dtype", right=False), "n", "seconds", "spread", "GB/s", "% of limit", Column("checked", right=False)
@@ -15,11 +13,11 @@ _COLUMNS = columns(
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """The sweeps that have no layout of their own."""
-    table = Table(sweep, _COLUMNS, spare=("spread", "checked"))
+    table = Table(sweep, _COLUMNS, optional_columns=("spread", "checked"))
     for _, group in groupby(rows, key=lambda row: (row.dtype, row.n)):
         for row in group:
             table.add(row.label, row.dtype, show_size(row.n), *_figures(row), style=parts.style(row))
-        table.rule()
+        table.add_gap()
     return [table]
 
 

@@ -1,11 +1,9 @@
 """Half the bytes an element: contestants by size, three speed-ups, and document 001's claims tested."""
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.tables import Column, Style, Table, columns, show_gain, show_seconds, show_size
 
 CPU, BASE = ("numpy", "float32"), ("naive", "float32")  # (rung, dtype) that the first two speed-ups are over
 STEPS = ("half", "half2", "half8", "half8_pack")  # the third is of each of these over the one before
@@ -40,7 +38,7 @@ Times = dict[tuple[str, str], float]
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """16-bit beside 32-bit elements, with the document's steps, crossovers and claims."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for n in dict.fromkeys(row.n for row in rows):
         group = [row for row in rows if row.n == n]
         table.add(show_size(n), style=Style.HEAD)
@@ -52,7 +50,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
         }
         for row in group:
             table.add(row.rung, row.dtype, *_figures(row, times, documents), style=parts.style(row))
-        table.rule()
+        table.add_gap()
     rungs = dict.fromkeys(row.rung for row in rows)
     shown = [figure for rung in rungs for figure in recorded.FIGURES if figure.n and figure.rung == rung]
     table.notes = [*NOTES, *crossovers(rows), *claims(rows), *parts.document_notes(rows, shown)]

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import cold, recorded, steps
-from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.ladder import gain_over
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_seconds, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -20,8 +18,8 @@ _COLUMNS = columns(
     "model",
     "of model",
     "gain",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 
 NOTES = (
@@ -43,8 +41,8 @@ def cold_start(rows: list[Row]) -> Table:
     """What a process that has just begun pays once, beside the same on the processor and document 004's figures."""
     table = Table(
         "cold start",
-        columns("stage", "GPU", "its GPU", "processor", "its processor", Column("what it does", right=False, share=1)),
-        spare=("what it does",),
+        columns("stage", "GPU", "its GPU", "processor", "its processor", prose("what it does")),
+        optional_columns=("what it does",),
     )
     (row,) = [row for row in rows if row.rung == cold.ROW]
     gpu, cpu = row.params["gpu"], row.params["cpu"]
@@ -66,7 +64,7 @@ def cold_start(rows: list[Row]) -> Table:
 
 
 def _round_trips(sweep: str, rows: list[Row]) -> Table:
-    table = Table(sweep, _COLUMNS, spare=("documents", "what changed", "% link", "of model", "model"))
+    table = Table(sweep, _COLUMNS, optional_columns=("documents", "what changed", "% link", "of model", "model"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         before: dict[str, list[Row]] = {}
@@ -84,7 +82,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
                 told = ()
                 if row.seconds:
                     before.setdefault(rung, []).append(row)
-        table.rule()
+        table.add_gap()
     table.notes = [*NOTES, *_told(rows), *parts.document_notes(rows)]
     return table
 
@@ -129,9 +127,9 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
             "its to host",
             "its to device",
             "its k : m",
-            Column("made of", right=False, share=1),
+            prose("made of"),
         ),
-        spare=("made of", "its k : m", "its to device", "its to host", "its kernel"),
+        optional_columns=("made of", "its k : m", "its to device", "its to host", "its kernel"),
     )
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
@@ -145,7 +143,7 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
                 row.label,
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     table.notes = [
         "kernel : memory: percent of the three, in which what overlaps counts for each; its: document 004's, "
         f"{recorded.SETTINGS['004a']}, with the percent that it prints",
