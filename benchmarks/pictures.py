@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench import results
+from vecadd.figures import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -54,14 +54,14 @@ def draw(picture: Picture) -> bytes:
 
     from vecadd.bench import plots
 
-    meta, rows = results.read(picture.path)
-    figure = plots.figure(meta, rows, picture.figure, recorded=True)
+    run = read_run(picture.path)
+    figure = plots.figure(run.meta, run.figures, picture.figure, recorded=True)
     if figure is None:
         raise ValueError(f"{picture.path} has no rows for the figure {picture.figure!r}")
     drawn, written = io.BytesIO(), io.BytesIO()
     plots.write(figure, drawn, "png")
     text = PngImagePlugin.PngInfo()
-    text.add_text(SOURCE, source(picture, meta))
+    text.add_text(SOURCE, source(picture, run.meta))
     few = Image.open(drawn).convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     few.save(written, "png", optimize=True, pnginfo=text)
     return written.getvalue()

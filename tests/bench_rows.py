@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 
 META: dict[str, Any] = {
     "machine": "made-up",
@@ -53,43 +53,41 @@ RUNGS: dict[str, dict[str, Any]] = {
 KERNEL = {"bytes_in_flight": 16384, "registers": 16, "occupancy": 1.0, "load": "LDG.E", "block": 256}
 
 
-def plain_row(**changes: Any) -> Row:
-    """A checked row of the host; `changes` are its other fields."""
+def plain_row(gbps: float | None = None, fraction: float | None = -1.0, **changes: Any) -> Figure:
+    """A checked figure of the host; `changes` are its other fields. ``gbps`` sets how long it took, ``fraction`` its
+    limit; None for no limit."""
     plain: dict[str, Any] = {
         "sweep": "host",
-        "rung": "threads",
+        "name": "threads",
         "dtype": "float32",
         "n": 1 << 20,
-        "params": {},
-        "seconds": 1e-3,
+        "value": 1e-3,
         "spread": (0.9e-3, 1.2e-3),
         "bytes": 12 << 20,
-        "gbps": 12.58,
-        "limit_gbps": 20.0,
-        "fraction": 0.629,
+        "limit": 20.0,
         "checked": True,
-        "error": None,
     }
-    return Row(**{**plain, **changes})
+    made = Figure(**{**plain, **changes})
+    if gbps is not None:
+        made = replace(made, value=made.bytes / gbps / 1e9)
+    if fraction != -1.0:
+        made = replace(made, limit=made.gbps / fraction if made.gbps and fraction else None)
+    return made
 
 
-def row(sweep: str, rung: str, n: int, seconds: float | None, limit: float | None = 4535.0, **keywords: Any) -> Row:
+def row(sweep: str, rung: str, n: int, seconds: float | None, limit: float | None = 4535.0, **keywords: Any) -> Figure:
     """A row that took so long; None for one that failed."""
     dtype, times = keywords.pop("dtype", "float32"), keywords.pop("times", 1)
-    nbytes = 3 * n * times * (4 if dtype == "float32" else 2)
-    gbps = nbytes / seconds / 1e9 if seconds else None
-    return Row(
+    return Figure(
         sweep=sweep,
-        rung=rung,
+        name=rung,
         dtype=dtype,
         n=n,
         params=keywords,
-        seconds=seconds,
+        value=seconds,
         spread=(0.98 * seconds, 1.05 * seconds) if seconds else None,
-        bytes=nbytes,
-        gbps=gbps,
-        limit_gbps=limit,
-        fraction=gbps / limit if gbps and limit else None,
+        bytes=3 * n * times * (4 if dtype == "float32" else 2),
+        limit=limit,
         checked=seconds is not None and "caught" not in keywords,
         error=None if seconds else "wrong result: element 3 is 1.0, the sum is 2.0",
     )
@@ -103,7 +101,7 @@ N = 2**26
 INDEPENDENT, CHAIN = ({"adds": 1000, "chain": chain} for chain in (0, 1))
 GRAPH = {"capture": 2.1e-3, "instantiate": 1.4e-3, "destroy": 0.3e-3}
 
-ROWS: dict[str, list[Row]] = {
+ROWS: dict[str, list[Figure]] = {
     "host": [row("host", "numpy", 2**20, 1.1e-3, 90.0), row("host", "threads", 2**20, 0.2e-3, 90.0)],
     "size": [
         row("size", "naive", 2**10, 3.2e-6),
@@ -185,8 +183,10 @@ ROWS: dict[str, list[Row]] = {
 }  # fmt: skip
 
 
-def slowed(made: Row, factor: float) -> Row:
+def slowed(made: Figure, factor: float) -> Figure:
     """The row of a run in which all takes so many times as long."""
-    seconds = made.seconds and factor * made.seconds
-    spread = made.spread and (factor * made.spread[0], factor * made.spread[1])
-    return replace(made, seconds=seconds, spread=spread, gbps=made.gbps and made.gbps / factor)
+    return replace(
+        made,
+        value=made.value and factor * made.value,
+        spread=made.spread and (factor * made.spread[0], factor * made.spread[1]),
+    )

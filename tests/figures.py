@@ -10,15 +10,15 @@ import pytest
 matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes  # noqa: E402  a machine with a GPU may be without it
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.figure import Figure as Drawing  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from vecadd.bench import plots  # noqa: E402
 from vecadd.bench.plots import style  # noqa: E402
-from vecadd.bench.results import Row  # noqa: E402
+from vecadd.figures import Figure  # noqa: E402
 
 
-def figure(name: str, rows: list[Row], *, recorded: bool = True) -> Figure:
+def figure(name: str, rows: list[Figure], *, recorded: bool = True) -> Drawing:
     drawn = plots.figure(pictured.META, rows, name, recorded=recorded)
     assert drawn is not None
     return drawn
@@ -36,13 +36,13 @@ def texts(axes: Axes) -> list[str]:
     return [text.get_text().strip() for text in axes.texts]
 
 
-def title(figure: Figure) -> str:
+def title(figure: Drawing) -> str:
     suptitle = figure.get_suptitle()
     assert isinstance(suptitle, str)
     return suptitle
 
 
-def assert_words_have_room(figure: Figure) -> None:
+def assert_words_have_room(figure: Drawing) -> None:
     """Titles and legends lie inside the figure, named axes have ticks, and no two level ticks of an axis overlap."""
     with style.applied():
         figure.draw_without_rendering()

@@ -4,7 +4,7 @@ from typing import Any
 
 import bench_rows
 
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 
 LIMIT = 4500.0
 LINK = 79.0
@@ -29,7 +29,7 @@ META: dict[str, Any] = {
 }
 
 
-def row(sweep: str, rung: str, n: int, seconds: float | None, **keywords: Any) -> Row:
+def row(sweep: str, rung: str, n: int, seconds: float | None, **keywords: Any) -> Figure:
     """A row that took so long; None for one that failed."""
     return bench_rows.row(sweep, rung, n, seconds, LINK if sweep == "transfer" else LIMIT, **keywords)
 
@@ -42,12 +42,12 @@ def at(gbps: float, n: int, itemsize: int = 4) -> float:
 SIZES = tuple(2**power for power in range(10, 29, 2))
 
 
-def size() -> list[Row]:
+def size() -> list[Figure]:
     rates = {"naive": 3400, "float4": 4300, "tuned": 4400}
     return [row("size", rung, n, at(gbps, n)) for n in SIZES for rung, gbps in rates.items()]
 
 
-def ladder() -> list[Row]:
+def ladder() -> list[Figure]:
     rows = []
     for n in (2**12, 2**20, 2**26):
         rows += [row("ladder", "naive", n, at(3400, n)), row("ladder", "float2", n, at(4200, n))]
@@ -60,7 +60,7 @@ def ladder() -> list[Row]:
     return rows
 
 
-def inflight() -> list[Row]:
+def inflight() -> list[Figure]:
     points = {512: 410, 2048: 410, 8192: 450, 16384: 560, 32768: 960, 131072: 3700}
     rows = [
         row("inflight", "probe", nbytes * 132 // 12, 1e-9 * nanoseconds, bytes_in_flight=nbytes)
@@ -71,7 +71,7 @@ def inflight() -> list[Row]:
     return rows
 
 
-def blocksize() -> list[Row]:
+def blocksize() -> list[Figure]:
     n = 2**26
     rows = []
     for rung, gbps, worst in (("naive", 3450, 700), ("coarsen2", 3400, 900), ("float4", 4350, 1700)):
@@ -105,7 +105,7 @@ def blocksize() -> list[Row]:
     return rows
 
 
-def precision() -> list[Row]:
+def precision() -> list[Figure]:
     rows = []
     gpu = {"half": 2600, "half2": 3500, "half2_hadd2": 3500, "half8": 4100, "half8_pack": 4300, "tuned": 4350}
     for dtype in ("float32", "float16", "bfloat16"):
@@ -121,7 +121,7 @@ def precision() -> list[Row]:
     return rows
 
 
-def latency() -> list[Row]:
+def latency() -> list[Figure]:
     costs = {"launch_loop": 3.9, "graph": 1.5, "pdl": 3.3, "pdl_trigger": 3.0, "graph_pdl_trigger": 0.9}
     costs |= {"batched": 0.02}
     rows = []
@@ -164,7 +164,7 @@ def lanes(streams: int, chunks: int, up: float, add: float, down: float) -> list
     return events
 
 
-def transfer() -> list[Row]:
+def transfer() -> list[Figure]:
     rungs: dict[str, tuple[float, str, list[list[Any]] | None]] = {
         "pageable": (9.2, "pageable", lanes(1, 1, 0.270, 0.001, 0.080)),
         "pinned": (52.0, "pinned", [["allocate", -1, 0, 0.0, 0.003], *lanes(1, 1, 0.040, 0.001, 0.020)]),
@@ -195,7 +195,7 @@ def transfer() -> list[Row]:
     return rows + stages() + [row("transfer", "cold_start", 2**20, 1.4)]
 
 
-def stages() -> list[Row]:
+def stages() -> list[Figure]:
     """What document 004's stages are, and a cold start beside them: rows of the sweep that are no round trips."""
     parts = {
         "single_thread": (0.021, 0.9, 0.008),
@@ -218,7 +218,7 @@ def stages() -> list[Row]:
     ]
 
 
-def transpose() -> list[Row]:
+def transpose() -> list[Figure]:
     rates = {"transpose_copy": 3000, "transpose_naive": 1300, "transpose_shared": 1900, "transpose_padded": 2800}
     return [
         row("transpose", rung, n, at(gbps, n), shape=shape, occupancy=1.0, model_seconds=at(3500, n))
@@ -227,7 +227,7 @@ def transpose() -> list[Row]:
     ]
 
 
-def sgemm() -> list[Row]:
+def sgemm() -> list[Figure]:
     kernels = {"sgemm_naive": (1.0, 6, 8), "sgemm_shared": (1.0, 8, 8), "sgemm_tiled": (0.25, 30, 60)}
     kernels |= {"sgemm_tuned": (0.5, 22, 33)}
     rows = []

@@ -23,19 +23,19 @@ from vecadd import _carried, _core, ladder
 from vecadd._machine import Info
 from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
-from vecadd.bench import machine, results
+from vecadd.bench import machine
 from vecadd.bench.axes import Axes
 from vecadd.bench.ladder import is_usual
-from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import SWEEPS
+from vecadd.figures import Figure, read_run, show_date
 from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
 from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
     from vecadd.code.text import Code
 
@@ -49,8 +49,8 @@ class Measured:
     """What a sweep gave, here or when it was recorded; ``meta, rows, recorded = measured`` takes it apart."""
 
     sweep: str
-    meta: dict[str, Any]
-    rows: list[Row]
+    meta: Mapping[str, Any]
+    rows: Sequence[Figure]
     recorded: bool
 
     def __iter__(self) -> Iterator[Any]:
@@ -58,20 +58,20 @@ class Measured:
 
     def only(self, *rungs: str) -> "Measured":
         """This measurement with only the rows of these rungs: for a picture of few lines."""
-        return replace(self, rows=[row for row in self.rows if row.rung in rungs])
+        return replace(self, rows=[row for row in self.rows if row.name in rungs])
 
     @property
     def gpu(self) -> dict[str, Any] | None:
         """Facts of the GPU, as `vecadd.model` takes them; None where there was none."""
         return next(iter(self.meta.get("gpu", [])), None)
 
-    def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Row | None:
+    def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Figure | None:
         """The fastest row of a rung: at this size (None: the largest that it ran at), of this dtype and with these of
         its parameters; None where there is none."""
         found = [
             row
             for row in self.rows
-            if row.rung == rung
+            if row.name == rung
             and row.seconds is not None
             and "stage" not in row.params  # a document's stage is not a whole round trip
             and n in (None, row.n)
@@ -94,7 +94,7 @@ class Measured:
         rows = [
             row
             for row in self.rows
-            if row.rung == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
+            if row.name == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
         ]
         as_usual = [row for row in rows if is_usual(known, row.params.get("parameters", {}))]
         found: dict[int, float] = {}
@@ -172,7 +172,7 @@ class Picture:
     """A figure that a notebook shows when it is a cell's last value; its ``repr`` is its alternative text: the given
     one, else what the figure's titles, axes and legends say."""
 
-    def __init__(self, figure: "Figure", text: str | None = None) -> None:
+    def __init__(self, figure: "Drawing", text: str | None = None) -> None:
         self.figure = figure
         self.text = text
 
@@ -265,14 +265,14 @@ def machines(one: Measured, other: Measured) -> None:
         print(f"{one.sweep} and {other.sweep} are of one machine, {first}: their times can be compared.")
         return
     there = _read("host", Axes(rungs=("add",)), second)
-    n = max({row.n for row in one.rows if row.rung == "add"} & {row.n for row in there.rows}, default=None)
+    n = max({row.n for row in one.rows if row.name == "add"} & {row.n for row in there.rows}, default=None)
     words = f"{one.sweep} is of {_host_of(one)}, and {other.sweep} of another machine, {_host_of(other)}"
     here, beside = (measured.fastest("add", n) for measured in (one, there))
     if here and beside and n:
         words += (
             f": add on the processor takes {show_seconds(here.seconds or 0.0)} on the first and "
             f"{show_seconds(beside.seconds or 0.0)} on the second, for {show_size(n)} elements, because their memory "
-            f"gives it {shown(here.limit_gbps)} and {shown(beside.limit_gbps, 'GB/s')}"
+            f"gives it {shown(here.limit)} and {shown(beside.limit, 'GB/s')}"
         )
     print(f"{words}; so compare each time with those of its own machine.")
 
@@ -311,7 +311,7 @@ def _check_names(sweep: str, dtypes: Sequence[str], rungs: Sequence[str]) -> Non
 
 
 def _recorded_rungs() -> set[str]:
-    return set() if _core.CUDA_BUILD else {row.rung for path in _carried.results() for row in results.read(path)[1]}
+    return set() if _core.CUDA_BUILD else {row.name for path in _carried.results() for row in read_run(path).figures}
 
 
 @cache
@@ -342,19 +342,19 @@ def _read(sweep: str, axes: Axes, named: str | None = None) -> Measured:
     axes = replace(axes, dtypes=axes.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
-        meta, rows = results.read(path)
-        wanted = [row for row in rows if row.sweep == sweep and _asked(row, axes)]
+        run = read_run(path)
+        meta, wanted = run.meta, [row for row in run.figures if row.sweep == sweep and _asked(row, axes)]
         if wanted and named in (None, meta.get("machine")):
             found.append(Measured(sweep, meta, wanted, recorded=True))
     nothing = Measured(sweep, {}, [], recorded=True)
     return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
 
 
-def _asked(row: Row, axes: Axes) -> bool:
+def _asked(row: Figure, axes: Axes) -> bool:
     return (
         (axes.sizes is None or row.n in axes.sizes)
         and (axes.dtypes is None or row.dtype in axes.dtypes)
-        and (axes.rungs is None or row.rung in axes.rungs)
+        and (axes.rungs is None or row.name in axes.rungs)
         and (not axes.block or row.params.get("block") == axes.block)
     )
 
@@ -368,10 +368,10 @@ def _source(measured: Measured, why: str | None) -> str:
     where = gpus[0] if gpus and SWEEPS[measured.sweep].needs_gpu else host
     if why is None:
         return f"measured on {where}"
-    return f"recorded on {where}, {results.dated(measured.meta)} ({why})"
+    return f"recorded on {where}, {show_date(measured.meta)} ({why})"
 
 
-def _line(row: Row) -> str:
+def _line(row: Figure) -> str:
     parts = [show_seconds(row.seconds or 0.0), f"{show_rate(row.gbps or 0.0)} GB/s"]
     if row.fraction is not None:
         parts.append(f"{percent(row.fraction)} of the limit")

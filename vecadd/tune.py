@@ -12,7 +12,6 @@ What wins is kept in a file for each GPU, which csrc/base/tuned_file.c reads.
 
 import argparse
 import itertools
-import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +30,7 @@ from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit
 from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
+from vecadd.figures import replace_file
 from vecadd.tables import Screen, show_bytes
 
 GONE = ("host", "routes")  # parts that earlier releases searched
@@ -273,20 +273,10 @@ def prepare(folder: Path) -> None:
 
 
 def write(key: str, rows: Sequence[tuple[int, LaunchConfig]]) -> Path:
-    """Writes the GPU's file in one step, to the disk: a reader finds the old one or the new one, whole. Returns its
-    path. Raises OSError where it cannot be written."""
+    """Writes the GPU's file whole or not at all, and returns its path. Raises OSError where it cannot be written."""
     lines = [f"recipe {start} {config.block} {config.loads} {config.demoted}" for start, config in rows]
     text = "\n".join([f"vecadd {_core.TUNED_VERSION} {key}", *lines, f"end {len(rows)}", ""])
     target = path(key)
     prepare(target.parent)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".tuned.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(target, text)
     return target

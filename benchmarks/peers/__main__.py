@@ -7,10 +7,10 @@ from pathlib import Path
 
 from benchmarks.peers import device_peers, host_stage, libraries
 from benchmarks.peers.stages import SECONDS, STAGES
-from vecadd.bench import axes, machine, results
+from vecadd.bench import axes, machine
 from vecadd.bench.command import measure_with_progress
-from vecadd.bench.results import Row
 from vecadd.bench.run import Run
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.tables import show_seconds
 
@@ -35,7 +35,7 @@ def main() -> int:
             print(f"left out: {line}")
         meta = running.meta(found, machine.conditions_since(conditions))
         meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
-        results.write(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
+        write_run(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
         table += [*_lines(running.rows), *running.machine.missing]
         ok = ok and running.ok
         if running.interrupted:
@@ -44,16 +44,16 @@ def main() -> int:
     return 0 if ok else 1
 
 
-def _lines(rows: list[Row]) -> Iterator[str]:
+def _lines(rows: list[Figure]) -> Iterator[str]:
     for row in rows:
         if row.seconds is None:
-            yield f"{row.name}  failed: {row.error}"
+            yield f"{row.title}  failed: {row.error}"
             continue
         limit = f"{100 * row.fraction:6.1f} % of limit" if row.fraction else ""
-        yield f"{row.name:<48} {show_seconds(row.seconds):>9} {row.gbps:>9.4g} GB/s {limit} {_ratio(row)}".rstrip()
+        yield f"{row.title:<48} {show_seconds(row.seconds):>9} {row.gbps:>9.4g} GB/s {limit} {_ratio(row)}".rstrip()
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: Figure) -> str:
     if "ratio" not in row.params:
         return ""
     low, high = row.params["ratio_interval"]

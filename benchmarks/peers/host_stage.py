@@ -33,9 +33,9 @@ from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 
 SIZES = (*(2**power for power in range(4, 25, 2)), 2**27)
 DTYPES = (
@@ -105,11 +105,12 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                 yield Cell("peer-host", dtype, n, meeting, limits.FixedLimit(None), 1, f"vecadd {form}")
 
 
-def _shares(limit: limits.HostLimit, rows: list[Row]) -> None:
-    """Adds to each row the limit's median over the row's; the row's ``fraction`` is of the limit's best."""
-    for row in rows:
-        if row.seconds and limit.typical:
-            row.params["limit_share"] = limit.typical / row.seconds
+def _shares(limit: limits.HostLimit, figures: list[Figure]) -> list[Figure]:
+    """Adds to each figure the limit's median over its own; its ``fraction`` is of the limit's best."""
+    return [
+        figure.with_params(limit_share=limit.typical / figure.seconds) if figure.seconds and limit.typical else figure
+        for figure in figures
+    ]
 
 
 def _grid(axes: Axes, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 from vecadd.tables import Column, Style, Table, columns, show_gain, show_seconds, show_size, table_as_markdown
 
 WITHIN = 0.15  # of the measured gain, which a prediction should come to
 LITTLE = 2.0  # percent, which a receipt should cost at most
 
 
-def is_within(row: Row) -> bool:
+def is_within(row: Figure) -> bool:
     """Whether the prediction came so near."""
     predicted, measured = row.params["predicted"], row.params["measured"]
     return predicted is not None and abs(predicted / measured - 1) <= WITHIN
 
 
-def programs(rows: list[Row]) -> list[str]:
+def programs(rows: list[Figure]) -> list[str]:
     """A line a program, and how many predictions hold."""
     holds = sum(map(is_within, rows))
     return [
@@ -26,7 +26,7 @@ def programs(rows: list[Row]) -> list[str]:
     ]
 
 
-def costs(rows: list[Row]) -> list[str]:
+def costs(rows: list[Figure]) -> list[str]:
     """A line a form and size, the range of the medians, and how many are told from LITTLE."""
     medians = [_percent(row.params["ratio"]) for row in rows]
     said = (
@@ -43,14 +43,14 @@ def costs(rows: list[Row]) -> list[str]:
     return [*table_as_markdown(cost_table(rows)), "", f"{said}."]
 
 
-def program_table(rows: Sequence[Row]) -> Table:
+def program_table(rows: Sequence[Figure]) -> Table:
     """A line a program; what is farther off than WITHIN has failed."""
     reason = Column("reason", right=False)
     table = Table("predictions", columns("program", reason, "time", "mended", "predicted", "measured", "off by"))
     for row in rows:
         predicted, measured = row.params["predicted"], row.params["measured"]
         table.add(
-            row.rung,
+            row.name,
             row.params["reason"],
             show_seconds(row.seconds or 0.0),
             show_seconds(row.params["mended_seconds"]),
@@ -62,7 +62,7 @@ def program_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def cost_table(rows: Sequence[Row]) -> Table:
+def cost_table(rows: Sequence[Figure]) -> Table:
     """A line a form and size: an addition without a receipt and with one; what surely takes more than LITTLE has
     failed."""
     names = ("form", "float32", "addition", "noted", "median", "interval", "same again")
@@ -70,7 +70,7 @@ def cost_table(rows: Sequence[Row]) -> Table:
     for row in rows:
         interval, same = (row.params.get(name) for name in ("ratio_interval", "same_interval"))
         table.add(
-            row.rung,
+            row.name,
             show_size(row.n),
             show_seconds(row.seconds or 0.0),
             show_seconds(row.params["noted_seconds"]),

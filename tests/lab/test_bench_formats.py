@@ -60,7 +60,7 @@ def test_fixed_rows_give_exactly_the_text_of_the_golden_file(name: str) -> None:
 def test_csv_has_every_row_and_json_for_what_is_no_number() -> None:
     read = list(csv.DictReader(io.StringIO(formats.as_csv(EVERY))))
     assert [(row["sweep"], row["rung"], int(row["n"])) for row in read] == [
-        (row.sweep, row.rung, row.n) for row in EVERY
+        (row.sweep, row.name, row.n) for row in EVERY
     ]
     by_name: dict[str, Any] = {row["rung"]: row for row in read}
     assert json.loads(by_name["waves"]["grid"]) == [1161, 1, 1]
@@ -129,7 +129,7 @@ def test_a_bar_in_a_cell_of_markdown_does_not_part_it() -> None:
 
 
 def test_a_bar_in_a_rows_name_leaves_the_markdown_of_a_run_even() -> None:
-    rows = [replace(row, rung=f"{row.rung}|x") for row in ROWS["host"]]
+    rows = [replace(row, name=f"{row.name}|x") for row in ROWS["host"]]
     blocks = formats.as_markdown(META, rows).split("\n\n")
     (table,) = (block.splitlines() for block in blocks if block.startswith("|"))
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1

@@ -17,10 +17,10 @@ from vecadd import _core, model
 from vecadd.bench import buffers, cublas, limits, matrices, recorded, sweeps, timing
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import DEVICE, WrongSumError
-from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.tables import matrices as layout
 from vecadd.bench.tables import tables
+from vecadd.figures import Figure
 from vecadd.model import Gpu, Limits
 from vecadd.model import matrices as expected
 
@@ -89,13 +89,13 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
 def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, quick: Any) -> None:
     running = quick(sweep)
     assert running.failures == []
-    rows = [row for row in running.rows if row.rung != matrices.CUBLAS]  # which is there where PyTorch or CuPy is
-    assert [row.rung for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
+    rows = [row for row in running.rows if row.name != matrices.CUBLAS]  # which is there where PyTorch or CuPy is
+    assert [row.name for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
     for row in rows:
         assert (row.error, row.checked) == (None, True)
         assert row.params["shape"] == list(matrices.extents(sweep, 1000))
         assert row.bytes == 4 * arrays
-        facts = _core.rung_facts(row.rung, "float32", tuple(row.params["shape"]))
+        facts = _core.rung_facts(row.name, "float32", tuple(row.params["shape"]))
         assert row.params["grid"] == list(facts["grid"])
         assert row.params["shared"] == facts["static_shared"]
         assert row.params["model_seconds"] > 0
@@ -137,7 +137,7 @@ def test_the_limit_of_a_product_is_that_of_the_cores(quick: Any, monkeypatch: py
     (row,) = running.rows
     peak = 2 * Gpu.of(running.machine.gpu).peak
     seconds = model.product_operations(*row.params["shape"]) / peak
-    assert row.limit_gbps == pytest.approx(row.bytes / seconds / 1e9)
+    assert row.limit == pytest.approx(row.bytes / seconds / 1e9)
 
 
 # cuBLAS
@@ -187,7 +187,7 @@ def test_cublas_stands_beside_the_rungs_where_a_library_has_it(
     installed(monkeypatch, library)
     running = quick("sgemm", rungs=("sgemm_naive", "cublas"))
     row = running.rows[-1]
-    assert (row.rung, row.error, row.checked, row.params["library"]) == ("cublas", None, True, f"{name} 1.2")
+    assert (row.name, row.error, row.checked, row.params["library"]) == ("cublas", None, True, f"{name} 1.2")
     assert row.label == "cublas (host clock)"
     assert row.bytes == running.rows[0].bytes
     assert running.machine.missing == []
@@ -308,7 +308,7 @@ def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
         "sgemm_tiled to sgemm_tuned at 1024 x 1024 x 4096: occupancy 25 to 50 %, 286 us to 390 us, 0.733 x as fast",
         "sgemm_tiled to sgemm_tuned at 8192 x 16384 x 4096: occupancy 25 to 50 %, 36.7 ms to 50 ms, 0.733 x as fast",
     ]
-    alone = [replace(row, seconds=None) if row.rung == "sgemm_tuned" else row for row in rows]
+    alone = [replace(row, value=None) if row.name == "sgemm_tuned" else row for row in rows]
     assert layout.steps(alone) == []
 
 
@@ -329,7 +329,7 @@ def test_documents_show_both_tables_of_products_and_the_step() -> None:
 
 
 def test_rates_are_operations_of_products_and_bytes_of_transposes() -> None:
-    def rates(rows: list[Row]) -> list[float]:
+    def rates(rows: list[Figure]) -> list[float]:
         return [layout.rate(row) or math.nan for row in rows]
 
     assert rates(pictured.sgemm()[:3]) == pytest.approx([6, 8, 30])

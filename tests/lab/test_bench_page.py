@@ -55,7 +55,7 @@ def test_a_page_says_first_what_failed(page: str) -> None:
     assert '<p class="verdict bad">Nothing was measured.</p>' in formats.as_page(META, [])
     for meta, rows in (
         (META | {"failures": ["size: x"]}, OK[:1]),
-        (META, [replace(OK[0], fraction=1.01)]),
+        (META, [replace(OK[0], limit=(OK[0].gbps or 0) / 1.01)]),
     ):
         assert 'class="verdict bad"' in formats.as_page(meta, rows)
 

@@ -17,11 +17,11 @@ from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
 from vecadd.bench.contestants import Contestant, numpy_add
 from vecadd.bench.limits import FixedLimit
-from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import Sweep
 from vecadd.bench.tables import tables
 from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
+from vecadd.figures import Figure
 from vecadd.tables import show_size
 
 pytestmark = pytest.mark.no_native
@@ -55,8 +55,8 @@ def measured(*cells: Cell, seconds: float = 0.01) -> Run:
     return running
 
 
-def names(rows: list[Row]) -> list[str]:
-    return [row.rung for row in rows]
+def names(rows: list[Figure]) -> list[str]:
+    return [row.name for row in rows]
 
 
 # Axes
@@ -302,7 +302,7 @@ def test_a_fraction_above_1_is_impossible() -> None:
         cell(contestant("fits", add_rightly), limit=exact), cell(contestant("beats", add_rightly), limit=exact * 0.99)
     ).rows
     assert possible.ok
-    assert impossible.impossible
+    assert impossible.is_impossible
     assert not impossible.ok
 
 

@@ -26,9 +26,9 @@ from vecadd.bench import (
 )
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, Pattern, WrongSumError
-from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.tables import tables
+from vecadd.figures import Figure
 from vecadd.tables import Screen
 
 pytestmark = pytest.mark.no_native
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.no_native
 FLOAT32 = np.dtype("float32")
 
 
-def names(rows: list[Row]) -> list[str]:
-    return [row.rung for row in rows]
+def names(rows: list[Figure]) -> list[str]:
+    return [row.name for row in rows]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bfloat16"])
@@ -47,7 +47,7 @@ def test_the_host_sweep_measures_every_rung_beside_numpy(dtype: str) -> None:
     expected = ["numpy", *(rung["name"] for rung in _core.rungs() if rung["kind"] == "host"), "add"]
     assert names(running.rows) == expected * 2
     assert all(row.checked and row.error is None for row in running.rows)
-    assert all(row.limit_gbps for row in running.rows)
+    assert all(row.limit for row in running.rows)
 
 
 def rungs_of(kind: str, family: str = "") -> set[str]:
@@ -106,11 +106,11 @@ def test_every_sweep_is_the_hosts_or_a_gpus() -> None:
 @pytest.mark.parametrize("sweep", [name for name, sweep in sweeps.SWEEPS.items() if sweep.needs_gpu])
 def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run]) -> None:
     running = swept(sweep)
-    measured = {row.rung for row in running.rows} - {matrices.CUBLAS}  # which is there where PyTorch or CuPy is
+    measured = {row.name for row in running.rows} - {matrices.CUBLAS}  # which is there where PyTorch or CuPy is
     assert measured
     assert measured == GPU_SWEEPS.get(sweep, measured)
     assert [row.error for row in running.rows] == [None] * len(running.rows)
-    assert all(row.checked or {"caught", "says"} & set(row.params) or row.rung == "probe" for row in running.rows)
+    assert all(row.checked or {"caught", "says"} & set(row.params) or row.name == "probe" for row in running.rows)
     assert running.failures == []
     bears = {"device", "launch", "latency", "loaded"}
     if sweep == "transfer":
@@ -136,9 +136,9 @@ def test_a_failing_rung_keeps_the_rest_of_every_sweep(
     monkeypatch.setattr(_core, "run_rung", fail)
     running = swept(sweep, rungs=(broken, *sorted(GPU_SWEEPS[sweep] - {broken})[:2]))
     assert not running.ok
-    assert {row.error for row in running.rows if row.rung == broken} == {"RuntimeError: no more"}
-    assert [row.error for row in running.rows if row.rung != broken] == [None] * sum(
-        row.rung != broken for row in running.rows
+    assert {row.error for row in running.rows if row.name == broken} == {"RuntimeError: no more"}
+    assert [row.error for row in running.rows if row.name != broken] == [None] * sum(
+        row.name != broken for row in running.rows
     )
     assert all(table.lines for table in tables(running.rows))
 
@@ -168,14 +168,14 @@ def test_block_sizes_are_an_axis_and_one_that_is_asked_for_is_the_only_one(swept
 
 def test_precision_meets_the_processor_at_every_size(swept: Callable[..., Run]) -> None:
     rows = swept("precision", sizes=(1000, 2000), rungs=("numpy", "naive", "half")).rows
-    cells = [(row.n, row.dtype, row.rung) for row in rows]
+    cells = [(row.n, row.dtype, row.name) for row in rows]
     assert cells == [
         (n, dtype, rung)
         for n in (1000, 2000)
         for dtype, kernel in (("float32", "naive"), ("float16", "half"), ("bfloat16", "half"))
         for rung in ("numpy", kernel)
     ]
-    assert all(row.params["launch_share"] > 0 for row in rows if row.rung != "numpy")
+    assert all(row.params["launch_share"] > 0 for row in rows if row.name != "numpy")
 
 
 def test_precision_without_bfloat16_says_what_it_needs(
@@ -206,18 +206,18 @@ def test_document_004s_stages_are_made_again(swept: Callable[..., Run]) -> None:
         "pinned",
         "streams4",
     ]
-    assert [(row.rung, row.params["kernel"]) for row in rows] == list(recorded.STAGES)
+    assert [(row.name, row.params["kernel"]) for row in rows] == list(recorded.STAGES)
 
 
 def test_what_the_processor_adds_has_no_limit_by_the_link(swept: Callable[..., Run]) -> None:
     hybrid, tuned = swept("transfer", rungs=("hybrid", "tuned_transfer")).rows[::2]
-    assert (hybrid.rung, hybrid.fraction) == ("hybrid", None)
+    assert (hybrid.name, hybrid.fraction) == ("hybrid", None)
     assert tuned.fraction is not None
 
 
 def test_small_additions_are_independent_and_in_a_chain(swept: Callable[..., Run]) -> None:
     rows = swept("latency", rungs=("launch_loop", "graph", "batched")).rows
-    assert [(row.rung, row.params["parameters"]["chain"]) for row in rows] == [
+    assert [(row.name, row.params["parameters"]["chain"]) for row in rows] == [
         ("launch_loop", 0), ("graph", 0), ("batched", 0), ("launch_loop", 1), ("graph", 1)
     ]  # fmt: skip
     assert all(row.params["seconds_per_add"] == row.seconds / 10 for row in rows if row.seconds)
@@ -292,7 +292,7 @@ def test_a_rung_above_the_gpus_capability_is_left_out(
     swept: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeps.Machine, "capability", 80)
-    measured_rungs = {row.rung for row in swept("ladder", rungs=("async_copy", "bulk_copy")).rows}
+    measured_rungs = {row.name for row in swept("ladder", rungs=("async_copy", "bulk_copy")).rows}
     assert "async_copy" in measured_rungs
     assert "bulk_copy" not in measured_rungs
 

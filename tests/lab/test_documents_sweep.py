@@ -13,10 +13,10 @@ from vecadd.bench import recorded
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, Pattern
 from vecadd.bench.contestants import DOWNLOADS, Contestant
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps import Machine, documents
 from vecadd.bench.tables import documents as layout
 from vecadd.bench.tables import tables
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -105,8 +105,8 @@ def test_a_download_into_untouched_pages_gets_other_memory_each_time(
     assert used.out.ctypes.data not in targets
 
 
-def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Row:
-    return plain_row(sweep="documents", rung=rung, n=n, seconds=seconds, params={"experiment": experiment, **params})
+def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Figure:
+    return plain_row(sweep="documents", name=rung, n=n, value=seconds, params={"experiment": experiment, **params})
 
 
 def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_that_size(device: int) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import vecadd
 from vecadd import _core, laboratory
-from vecadd.bench import limits, results
+from vecadd.bench import limits
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.laboratory import Measured
 
@@ -32,10 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def record(folder: Path, name: str, rows: list[results.Row], **meta: Any) -> None:
+def record(folder: Path, name: str, rows: list[Figure], **meta: Any) -> None:
     path = folder / "made-up" / name
     path.parent.mkdir(exist_ok=True)
-    results.write(path, {**pictured.META, **meta}, rows)
+    write_run(path, {**pictured.META, **meta}, rows)
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -63,7 +64,7 @@ def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
 def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
     record(folder, "a.json", pictured.transfer())
     rows = laboratory.measure("transfer", sizes=(2**20, 2**26), rungs=("pinned",)).rows
-    assert [(row.rung, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
+    assert [(row.name, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -102,7 +103,7 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
     monkeypatch.setattr(_core, "CUDA_BUILD", False)
     monkeypatch.setenv("VECADD_RECORDED", "1")
     measured = laboratory.measure("ladder", rungs=("naive",))
-    assert {row.rung for row in measured.rows} == {"naive"}
+    assert {row.name for row in measured.rows} == {"naive"}
     with pytest.raises(ValueError, match="no rung is called 'float8'"):
         laboratory.measure("ladder", rungs=("float8",))
     measured.predict("naive", n=2**26)
@@ -117,7 +118,7 @@ def test_a_sweep_that_is_none_is_refused() -> None:
 @pytest.mark.usefixtures("no_gpu")
 def test_the_host_is_measured_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     measured = laboratory.measure("host", sizes=(1000,), rungs=("numpy", "add"), seconds=0.01)
-    assert [row.rung for row in measured.rows] == ["numpy", "add"]
+    assert [row.name for row in measured.rows] == ["numpy", "add"]
     assert not measured.recorded
     assert capsys.readouterr().out.startswith("host: measured on ")
     assert json.loads(json.dumps(measured.meta))["date"]
@@ -132,7 +133,7 @@ def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(laboratory, "_why_not_here", lambda sweep: None)
     monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
     measured = laboratory.measure("ladder", sizes=(1000,), rungs=("naive", "float4"), seconds=0.01)
-    assert {row.rung for row in measured.rows} == {"naive", "float4"}
+    assert {row.name for row in measured.rows} == {"naive", "float4"}
     assert not measured.recorded
 
 
@@ -153,7 +154,7 @@ def test_a_documents_stage_is_no_row_to_compare_with() -> None:
     measured = Measured("transfer", pictured.META, pictured.transfer(), recorded=True)
     row = measured.fastest("pageable", 2**24)
     assert row is not None
-    stage = replace(row, seconds=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
+    stage = replace(row, value=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
     more = replace(measured, rows=[*measured.rows, stage])
     assert more.fastest("pageable", 2**24) == row
     assert more.gain("pinned", over="pageable", n=2**24) == measured.gain("pinned", over="pageable", n=2**24)
@@ -209,7 +210,7 @@ def test_a_limit_that_was_not_probed_is_said(capsys: pytest.CaptureFixture[str])
 
 def test_a_few_rungs_alone_have_a_picture_of_their_own() -> None:
     few = MEASURED.only("naive", "tuned")
-    assert {row.rung for row in few.rows} == {"naive", "tuned"}
+    assert {row.name for row in few.rows} == {"naive", "tuned"}
     assert few.meta == MEASURED.meta
     assert MEASURED.only("no_such").picture() is None
 
@@ -234,7 +235,7 @@ def test_a_picture_says_in_words_what_it_shows() -> None:
 
 def host_rows(seconds: float, machine: str) -> Measured:
     rows = [
-        replace(row, sweep="host", rung="add", n=2**20, seconds=seconds, limit_gbps=1 / seconds)
+        replace(row, sweep="host", name="add", n=2**20, value=seconds, limit=1 / seconds)
         for row in pictured.transfer()[:1]
     ]
     return Measured("host", {**pictured.META, "machine": machine}, rows, recorded=True)

@@ -15,14 +15,13 @@ import pytest
 from conftest import child_environment
 from figures import assert_words_have_room, bars, figure, labels, texts, title
 
-from vecadd.bench import results
-from vecadd.bench.results import Row
+from vecadd.figures import Figure, read_run, write_run
 
 matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes  # noqa: E402  a machine with a GPU may be without it
 from matplotlib.colors import to_rgb  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.figure import Figure as Drawing  # noqa: E402
 
 from vecadd.bench import plots  # noqa: E402
 from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
@@ -44,7 +43,8 @@ def drawn_as(kind: str) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_is_recorded_can_be_drawn(path: Path) -> None:
-    meta, rows = results.read(path)
+    run = read_run(path)
+    meta, rows = run.meta, run.figures
     drawn = plots.figures(meta, rows, recorded=True)
     with_pictures = {name for name, sweep in plots.SWEEPS.items() if sweep.plot}
     for sweep in {row.sweep for row in rows} & with_pictures:
@@ -57,12 +57,12 @@ def test_what_is_recorded_can_be_drawn(path: Path) -> None:
 def test_a_picture_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "size.png").write_bytes(b"old")
 
-    def interrupted(self: Figure, target: Any, **options: Any) -> None:
+    def interrupted(self: Drawing, target: Any, **options: Any) -> None:
         with target.open("wb") if isinstance(target, Path) else target as file:
             file.write(b"half of a")
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Figure, "savefig", interrupted)
+    monkeypatch.setattr(Drawing, "savefig", interrupted)
     with pytest.raises(KeyboardInterrupt):
         plots.save(pictured.META, pictured.size(), tmp_path, recorded=True)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("size.png", b"old")]
@@ -107,7 +107,7 @@ def test_the_callers_settings_change_nothing() -> None:
 
 def test_recorded_files_are_drawn_by_a_command(tmp_path: Path) -> None:
     recorded = tmp_path / "size.json"
-    results.write(recorded, pictured.META, pictured.size())
+    write_run(recorded, pictured.META, pictured.size())
     command = [sys.executable, "-m", "vecadd.bench.plots", str(recorded), str(tmp_path / "pictures")]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True)
     assert [Path(line).name for line in done.stdout.splitlines()] == ["size.png", "size.svg"]
@@ -166,20 +166,20 @@ def test_each_rung_is_a_line_under_the_limit() -> None:
     (axes,) = figure("size", pictured.size()).axes
     assert labels(axes) == ["naive", "float4", "tuned", "limit, 4500 GB/s"]
     assert (axes.get_xscale(), axes.get_xlabel(), axes.get_ylabel()) == ("log", "elements", "GB/s")
-    naive = [row for row in pictured.size() if row.rung == "naive"]
+    naive = [row for row in pictured.size() if row.name == "naive"]
     np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [row.n for row in naive])
     np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), [row.gbps for row in naive])
 
 
 def test_a_failed_row_is_a_gap() -> None:
-    rows = [replace(row, gbps=None, seconds=None) if row.n == 2**20 else row for row in pictured.size()]
+    rows = [replace(row, value=None) if row.n == 2**20 else row for row in pictured.size()]
     (axes,) = figure("size", rows).axes
     drawn = np.asarray(axes.get_lines()[0].get_ydata())
     assert list(np.isnan(drawn)) == [n == 2**20 for n in pictured.SIZES]
 
 
 def test_many_lines_are_spread_over_panels() -> None:
-    rows = [replace(row, rung=f"{row.rung}{copy}") for copy in range(4) for row in pictured.size()]
+    rows = [replace(row, name=f"{row.name}{copy}") for copy in range(4) for row in pictured.size()]
     panels = figure("size", rows).axes
     assert [len(labels(axes)) - 1 for axes in panels] == [6, 6]
 
@@ -206,7 +206,7 @@ def test_the_ladder_has_a_panel_a_size_and_a_bar_a_rung() -> None:
 
 def test_bars_are_as_long_as_their_rate_and_say_the_share_of_the_limit() -> None:
     axes = figure("ladder", pictured.ladder()).axes[2]
-    tuned = next(row for row in pictured.ladder() if (row.rung, row.n) == ("tuned", 2**26))
+    tuned = next(row for row in pictured.ladder() if (row.name, row.n) == ("tuned", 2**26))
     assert tuned.gbps in [bar.get_width() for bar in bars(axes)]
     assert {"failed", "not run", f"{tuned.gbps:.0f}", f"{100 * (tuned.fraction or 0):.0f} %"} <= set(texts(axes))
 
@@ -251,15 +251,15 @@ def test_every_rung_is_a_dot_beside_the_probed_memory() -> None:
     probed, others, naive, *_ = rates.get_lines()
     assert list(probed.get_xdata()) == [512, 2048, 8192, 16384, 32768, 131072]
     assert list(others.get_xdata()) == list(naive.get_xdata()) == [24 << 10]  # 16 KiB of loads, 8 KiB of stores
-    rate = next(row.gbps for row in pictured.inflight() if row.rung == "naive") or 0.0
+    rate = next(row.gbps for row in pictured.inflight() if row.name == "naive") or 0.0
     assert list(latencies.get_lines()[2].get_ydata()) == [(24 << 10) * 132 / (rate * 1e9)]
 
 
 def test_bytes_in_flight_without_a_probe_or_without_additions_have_their_half() -> None:
     rows = pictured.inflight()
-    alone = figure("inflight", [row for row in rows if row.rung == "probe"]).axes[0]
+    alone = figure("inflight", [row for row in rows if row.name == "probe"]).axes[0]
     assert labels(alone) == ["the memory, probed"]
-    rates, latencies = figure("inflight", [row for row in rows if row.rung != "probe"]).axes
+    rates, latencies = figure("inflight", [row for row in rows if row.name != "probe"]).axes
     assert len(rates.get_lines()) == 5
     assert len(latencies.get_lines()) == 1
 
@@ -287,7 +287,7 @@ def test_block_sizes_show_how_fast_blocks_start() -> None:
 
 
 def test_block_sizes_without_waves_have_no_panel_for_them() -> None:
-    rows = [row for row in pictured.blocksize() if row.rung != "waves"]
+    rows = [row for row in pictured.blocksize() if row.name != "waves"]
     assert len(figure("blocksize", rows).axes) == 2
 
 
@@ -336,9 +336,7 @@ def test_matrices_have_rates_beside_occupancy_for_each_shape() -> None:
 
 
 def test_a_matrix_rung_that_failed_leaves_its_place_empty() -> None:
-    rows = [
-        replace(row, gbps=None, seconds=None) if row.rung == "transpose_naive" else row for row in pictured.transpose()
-    ]
+    rows = [replace(row, value=None) if row.name == "transpose_naive" else row for row in pictured.transpose()]
     rates = figure("transpose", rows).axes[0]
     assert len(bars(rates)) == 3
     assert [tick.get_text() for tick in rates.get_yticklabels()][1] == "transpose_naive"
@@ -355,7 +353,7 @@ def test_latency_has_a_column_for_each_kind_of_set() -> None:
 
 
 def test_the_gain_has_faded_where_none_is_left_above() -> None:
-    def rows(*seconds: float) -> list[Row]:
+    def rows(*seconds: float) -> list[Figure]:
         parameters = {"adds": 10, "chain": 0}
         return [
             pictured.row("latency", rung, n, 10 * each, parameters=parameters, seconds_per_add=each)
@@ -373,7 +371,7 @@ def test_the_gain_has_faded_where_none_is_left_above() -> None:
 
 def test_transfers_have_a_bar_a_rung_and_a_mark_for_the_model() -> None:
     (times,) = figure("transfer", pictured.transfer()).axes
-    rungs = {row.rung for row in pictured.transfer() if "memory" in row.params}
+    rungs = {row.name for row in pictured.transfer() if "memory" in row.params}
     assert len(bars(times)) == len(rungs)
     assert sum(line.get_marker() == "D" for line in times.get_lines()) == len(rungs)
     assert times.get_xlabel() == "ms"
@@ -387,7 +385,7 @@ def test_transfers_have_lines_over_size() -> None:
 
 def test_what_ran_at_one_size_alone_is_a_bar_and_no_line() -> None:
     rows = pictured.transfer()
-    variant = replace(rows[-20], n=2**28, rung="pageable", params={"memory": "pageable", "parameters": {"kernel": 2}})
+    variant = replace(rows[-20], n=2**28, name="pageable", params={"memory": "pageable", "parameters": {"kernel": 2}})
     panels = figure("transfer-size", [*rows, variant]).axes
     assert not [label for axes in panels for label in labels(axes) if "kernel" in label]
     bars_of = figure("transfer", [*rows, variant]).axes[0]
@@ -432,15 +430,15 @@ def test_the_roofline_puts_each_dtype_at_its_intensity(clock: bool) -> None:
 
 
 @pytest.mark.parametrize("sweep", pictured.SWEEPS)
-def test_no_text_of_an_axis_lies_on_another(sweep: str, overlaps: Callable[[Figure], list[str]]) -> None:
+def test_no_text_of_an_axis_lies_on_another(sweep: str, overlaps: Callable[[Drawing], list[str]]) -> None:
     assert overlaps(figure(sweep, pictured.SWEEPS[sweep]())) == []
 
 
 @pytest.fixture
-def overlaps() -> Callable[[Figure], list[str]]:
+def overlaps() -> Callable[[Drawing], list[str]]:
     """overlaps(figure): pairs of tick labels of one axis that lie on each other."""
 
-    def find(figure: Figure) -> list[str]:
+    def find(figure: Drawing) -> list[str]:
         with style.applied():
             figure.draw_without_rendering()
         found = []

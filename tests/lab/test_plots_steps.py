@@ -80,7 +80,7 @@ def test_what_waits_for_the_link_is_pale_and_counts_for_nothing() -> None:
 
 def test_long_timelines_go_on_on_another_page() -> None:
     rows = [row for row in pictured.transfer() if "timeline" in row.params]
-    others = [replace(row, rung=f"{row.rung}_again") for row in rows]
+    others = [replace(row, name=f"{row.name}_again") for row in rows]
     drawn = plots.figures(pictured.META, rows + others + rows, recorded=True)
     assert "timeline-2" in drawn
     assert sum(len(drawn[name].axes) for name in drawn if name.startswith("timeline")) == 2 * len(rows)

@@ -12,7 +12,8 @@ from conftest import TESTS, child_environment
 
 from benchmarks.tables import profiles
 from vecadd import _core, cli
-from vecadd.bench import limits, results, steps
+from vecadd.bench import limits, steps
+from vecadd.figures import Figure, read_run
 from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError, find
 from vecadd.profile.spec import Spec
@@ -186,7 +187,8 @@ def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     file = tmp_path / "profile.json"
     assert cli.main(["profile", rung, "--n", "1000", "--json", str(file)]) == 0
-    meta, (row,) = results.read(file)
+    run = read_run(file)
+    meta, (row,) = run.meta, run.figures
     found = row.params["metrics"]
     assert (found["block"], found["grid"], found["threads"]) == (block, grid, block * grid)
     assert found["registers"] == _core.rung_facts(rung, row.dtype, 1000)["registers"]
@@ -219,8 +221,8 @@ def test_a_rung_that_fails_without_a_profiler_is_named(
 # In the documents
 
 
-def row_of(rung: str, seconds: float, params: dict[str, Any]) -> results.Row:
-    return results.Row("profile", rung, "float32", 1 << 27, params, seconds, None, 0, None, None, None, True)
+def row_of(rung: str, seconds: float, params: dict[str, Any]) -> Figure:
+    return Figure("profile", rung, "float32", 1 << 27, params, value=seconds, checked=True)
 
 
 def test_the_documents_table_of_kernels_has_the_metrics_that_were_recorded() -> None:

@@ -14,7 +14,7 @@ import pytest
 import vecadd
 from benchmarks import pictures
 from vecadd import _core, cli
-from vecadd.bench import results
+from vecadd.figures import read_run
 
 pytestmark = pytest.mark.no_native
 
@@ -277,7 +277,7 @@ def test_every_picture_of_a_document_has_an_alternative_text(name: str) -> None:
 def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
     image = pytest.importorskip("PIL.Image")
     picture = pictures.PICTURES[name]
-    meta, _ = results.read(picture.path)
+    meta = read_run(picture.path).meta
     with image.open(pictures.FOLDER / f"{name}.png") as drawn:
         assert drawn.info[pictures.SOURCE] == pictures.source(picture, meta), "run python -m benchmarks.pictures"
 

@@ -19,8 +19,9 @@ import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli
-from vecadd.bench import formats, results
+from vecadd.bench import formats
 from vecadd.check import outputs
+from vecadd.figures import write_run
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
 
@@ -45,8 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for content in simulated.fleet(200, day, faults, day):
             (machines / f"{content['host']}-{day}.json").write_text(json.dumps(content))
     rows = [*pictured.ladder(), *pictured.size(), *pictured.latency()]
-    results.write(made / "old.json", bench_rows.META, rows)
-    results.write(made / "new.json", bench_rows.META, [bench_rows.slowed(row, 1.3) for row in rows[::2]])
+    write_run(made / "old.json", bench_rows.META, rows)
+    write_run(made / "new.json", bench_rows.META, [bench_rows.slowed(row, 1.3) for row in rows[::2]])
     assert cli.main(["fleet", str(machines), "--html", str(made / "fleet.html")]) == 1
     (made / "bench.html").write_text(formats.as_page(bench_rows.META, rows))
     both = [str(made / name) for name in ("old.json", "new.json")]

@@ -10,11 +10,11 @@ from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder,
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
-from vecadd.bench import axes, formats, machine, opening, results
-from vecadd.bench.results import Row
+from vecadd.bench import axes, formats, machine, opening
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import SWEEPS, Sweep
 from vecadd.bench.tables import tables
+from vecadd.figures import Figure, replace_file, write_run
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -125,10 +125,10 @@ def _axes(arguments: argparse.Namespace) -> axes.Axes:
     )
 
 
-def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path | str]:
+def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Figure]) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
     if arguments.json is not None:
-        results.write(arguments.json, meta, rows)
+        write_run(arguments.json, meta, rows)
     texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
         (arguments.csv, lambda: formats.as_csv(rows)),
         (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
@@ -136,7 +136,7 @@ def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequenc
     )
     for path, text in texts:
         if path is not None:
-            results.replace(path, text())
+            replace_file(path, text())
     pictures: list[Path] = []
     if arguments.plot is not None:
         from vecadd.bench import plots
@@ -153,7 +153,7 @@ def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
         running.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
 
 
-def _show(screen: Screen, meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
+def _show(screen: Screen, meta: Mapping[str, Any], rows: Sequence[Figure], sweeps: Sequence[str]) -> None:
     screen.say(*opening.lines(meta, rows), "")
     screen.show(tables(rows))
     lines = opening.findings(meta, rows)

@@ -8,15 +8,15 @@ from typing import Any
 
 from vecadd import pages
 from vecadd.bench import opening
-from vecadd.bench.results import Row, dated
 from vecadd.bench.tables import tables
+from vecadd.figures import Figure, show_date
 from vecadd.tables import table_as_markdown
 
 _FIELDS = ("sweep", "rung", "dtype", "n")
 _FIGURES = ("seconds", "p10", "p90", "bytes", "gbps", "limit_gbps", "fraction", "checked", "error")
 
 
-def as_csv(rows: Iterable[Row]) -> str:
+def as_csv(rows: Iterable[Figure]) -> str:
     """A line a row. The parameters of a row follow its figures, one column each in the order of their first
     appearance; what is a list or a table in itself is JSON in its cell."""
     rows = list(rows)
@@ -26,13 +26,13 @@ def as_csv(rows: Iterable[Row]) -> str:
     writer.writerow([*_FIELDS, *_FIGURES, *params])
     for row in rows:
         low, high = row.spread or (None, None)
-        figures = [row.seconds, low, high, row.bytes, row.gbps, row.limit_gbps, row.fraction, row.checked, row.error]
-        identity = [row.sweep, row.rung, row.dtype, row.n]
-        writer.writerow([*identity, *map(_cell, figures), *(_cell(row.params.get(name)) for name in params)])
+        measured = [row.seconds, low, high, row.bytes, row.gbps, row.limit, row.fraction, row.checked, row.error]
+        identity = [row.sweep, row.name, row.dtype, row.n]
+        writer.writerow([*identity, *map(_cell, measured), *(_cell(row.params.get(name)) for name in params)])
     return text.getvalue()
 
 
-def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
+def as_markdown(meta: Mapping[str, Any], rows: Iterable[Figure]) -> str:
     """The tables as they are printed, after the machine and its limits and before the method."""
     rows = list(rows)
     blocks = ["\n".join(f"- {line}" for line in [*opening.lines(meta, rows), origin(meta)])]
@@ -45,7 +45,7 @@ def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
     return "\n\n".join(["# vecadd bench", *blocks]) + "\n"
 
 
-def as_page(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
+def as_page(meta: Mapping[str, Any], rows: Iterable[Figure]) -> str:
     """One page of HTML that needs nothing else: the machine and its limits, and of each sweep its pictures and tables.
     Needs Jinja2 and matplotlib."""
     from vecadd.bench import plots
@@ -72,7 +72,7 @@ def as_page(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
 
 def origin(meta: Mapping[str, Any]) -> str:
     """When and at which commit the run was."""
-    return f"vecadd {meta['versions']['vecadd']}, {dated(meta)}"
+    return f"vecadd {meta['versions']['vecadd']}, {show_date(meta)}"
 
 
 def method(meta: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from vecadd.bench import contestants
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import DEVICE, Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 
 SIZES = (2560, *(2**power for power in range(14, 29, 2)))  # of one addition: 10 KB to 1 GB an array of float32
 BRIEF_SIZES = (2560, 2**18)
@@ -49,15 +49,19 @@ def small_additions(axes: Axes, dtype: np.dtype[Any], adds: int, chain: int, cap
     ]
 
 
-def derive(rows: list[Row]) -> None:
-    """Adds to the rows the seconds of one addition, and the number of repeats from which capturing a graph pays."""
-    loop = next((row.seconds for row in rows if row.rung == LOOP), None)
-    for row in rows:
-        if row.seconds is None:
-            continue
-        row.params["seconds_per_add"] = row.seconds / row.params["parameters"]["adds"]
-        if "capture" in row.params and loop:
-            row.params["break_even"] = break_even(row.seconds, loop, row.params)
+def derive(figures: list[Figure]) -> list[Figure]:
+    """Adds to the figures the seconds of one addition, and the number of repeats from which capturing a graph pays."""
+    loop = next((figure.seconds for figure in figures if figure.name == LOOP), None)
+    return [_with_one_addition(figure, loop) for figure in figures]
+
+
+def _with_one_addition(figure: Figure, loop: float | None) -> Figure:
+    if figure.seconds is None:
+        return figure
+    figure = figure.with_params(seconds_per_add=figure.seconds / figure.params["parameters"]["adds"])
+    if "capture" in figure.params and loop and figure.seconds:
+        return figure.with_params(break_even=break_even(figure.seconds, loop, figure.params))
+    return figure
 
 
 def break_even(seconds: float, loop: float, stages: Mapping[str, float]) -> int | None:

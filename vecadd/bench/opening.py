@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vecadd.bench import machine
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 from vecadd.model import Limits, Loaded
 from vecadd.model.loaded import ENOUGH
 from vecadd.model.theory import ARRAYS
 from vecadd.tables import show_rate, show_seconds, show_size
 
 
-def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
+def lines(meta: Mapping[str, Any], rows: Iterable[Figure]) -> list[str]:
     """The machine, the limits of its memory, link and launches by this run's probes, and its conditions."""
     rows = list(rows)
     limits = meta.get("limits", {})
@@ -34,15 +34,15 @@ def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
     return [*found, f"conditions: {machine.describe(meta['contamination'], gpu=bool(gpu))}"]
 
 
-def findings(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
+def findings(meta: Mapping[str, Any], rows: Iterable[Figure]) -> list[str]:
     """The rows that failed, that exceed their limit and that were left out, a line each."""
     rows = list(rows)
     return [
-        *(f"{row.name} failed: {row.error}" for row in rows if row.error),
+        *(f"{row.title} failed: {row.error}" for row in rows if row.error),
         *(
-            f"{row.name} is impossible: {row.fraction:.3f} of the limit; the method is wrong, not the rung fast"
+            f"{row.title} is impossible: {row.fraction:.3f} of the limit; the method is wrong, not the rung fast"
             for row in rows
-            if row.impossible
+            if row.is_impossible
         ),
         *(f"failed: {line}" for line in meta.get("failures", ())),
         *(f"skipped: {line}" for line in meta.get("skipped", ())),
@@ -112,9 +112,9 @@ def _loaded(loaded: Loaded | None, gpu: Mapping[str, Any]) -> str:
     )
 
 
-def _host(rows: Iterable[Row]) -> str:
-    of_host = [row for row in rows if row.sweep == "host" and row.limit_gbps]
+def _host(rows: Iterable[Figure]) -> str:
+    of_host = [row for row in rows if row.sweep == "host" and row.limit]
     if not of_host:
         return ""
     largest = max(of_host, key=lambda row: row.n)
-    return f"host memory: {show_rate(largest.limit_gbps or 0)} GB/s for an addition of {show_size(largest.n)} elements"
+    return f"host memory: {show_rate(largest.limit or 0)} GB/s for an addition of {show_size(largest.n)} elements"

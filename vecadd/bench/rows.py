@@ -2,32 +2,27 @@
 
 from typing import Any
 
-from vecadd.bench.results import Row
 from vecadd.bench.timing import Measurement, Timed, paired_ratio
+from vecadd.figures import Figure
 
 
-def rows_of(measurement: Measurement) -> list[Row]:
+def rows_of(measurement: Measurement) -> list[Figure]:
     """A row for every contestant that was timed and checked, or failed."""
     return [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
 
 
-def _row(measurement: Measurement, timed: Timed) -> Row:
+def _row(measurement: Measurement, timed: Timed) -> Figure:
     cell = measurement.cell
-    limit = cell.limit.gbps if timed.contestant.limited else None
-    nbytes = round(timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize)
-    gbps = None if timed.error else nbytes / timed.median / 1e9
-    return Row(
+    return Figure(
         sweep=cell.sweep,
-        rung=timed.contestant.name,
+        name=timed.contestant.name,
         dtype=str(cell.dtype),
         n=cell.n,
         params=_params(measurement, timed),
-        seconds=None if timed.error else timed.median,
+        value=None if timed.error else timed.median,
         spread=None if timed.error else timed.spread,
-        bytes=nbytes,
-        gbps=gbps,
-        limit_gbps=limit,
-        fraction=gbps / limit if gbps and limit else None,
+        bytes=round(timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize),
+        limit=cell.limit.gbps if timed.contestant.limited else None,
         checked=not timed.error and not timed.caught,
         error=timed.error,
     )

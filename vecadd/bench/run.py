@@ -12,10 +12,10 @@ from vecadd._machine import Info
 from vecadd.bench import machine
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import Pattern
-from vecadd.bench.results import Row
 from vecadd.bench.rows import rows_of
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import LONGEST, METHOD, Cell, Measurement, Predictions
+from vecadd.figures import Figure
 from vecadd.tables import show_size
 
 USABLE = 0.9  # of the memory that is free: the rest is for copies on the way to a check
@@ -29,7 +29,7 @@ class Run:
 
     axes: Axes
     machine: Machine = field(default_factory=Machine)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Figure] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # of whole sweeps and cells; a rung's own is in its row
     clocks: dict[str, str] = field(default_factory=dict)  # of each sweep that has begun
@@ -106,12 +106,11 @@ class Run:
             if timed.error is None and timed.samples:
                 predictions.note(timed.contestant, cell.dtype, cell.elements, timed.median)
 
-    def _keep(self, cell: Cell, rows: list[Row]) -> None:
-        self.rows += rows
+    def _keep(self, cell: Cell, rows: list[Figure]) -> None:
         try:
-            if cell.derive is not None:
-                cell.derive(rows)
+            self.rows += rows if cell.derive is None else cell.derive(rows)
         except Exception as error:
+            self.rows += rows
             self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
 
     def _fits(self, cell: Cell) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import Limit
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 from vecadd.tables import show_size
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
@@ -52,7 +52,7 @@ class Cell:
 
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
     Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
-    ``derive`` adds to the rows' parameters figures that follow from the rows and the limits. ``fewest`` rounds are made
+    ``derive`` adds to the figures' parameters what follows from the figures and the limits. ``fewest`` rounds are made
     even where they take longer than a cell should. ``operands`` takes the place of three arrays of random values.
     """
 
@@ -65,7 +65,7 @@ class Cell:
     reference: str | None = None
     additions: int = 1
     length: int = 0
-    derive: Callable[[list[Row]], None] | None = None
+    derive: Callable[[list[Figure]], list[Figure]] | None = None
     fewest: int = 0
     operands: Operands | None = None
 

@@ -12,7 +12,7 @@ from vecadd.bench import cold, contestants, recorded, steps
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PINNED, Buffers, Place
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 from vecadd.model import Limits, expected
 
 BRIEF_SIZES = (2**16, 2**20, 2**24)
@@ -65,50 +65,45 @@ def stages(dtype: np.dtype[Any]) -> list[Contestant]:
 
 
 def derive(
-    rows: list[Row], gpu: Mapping[str, Any], limits: Mapping[str, Mapping[str, Any]], theory: float | None
-) -> None:
-    """Adds to the rows the time that `vecadd.model` expects by these limits, where they suffice, and the share of the
-    link's theoretical rate that the two uploads reached; neither to rows in which the processor adds a share.
-    ``theory`` is in bytes a second, None where it is unknown."""
-    rungs = {rung["name"]: rung for rung in _core.rungs()}
-    for row in rows:
-        rung = rungs.get(row.rung, rungs[THE_CALL])
-        if rung["stages"] == "shared":
-            continue
-        with suppress(ValueError):
-            row.params["model_seconds"] = expected(
-                rung, None, gpu, Limits.of(limits), row.dtype, row.n, row.params.get("parameters", {})
-            )
-        if theory and row.seconds:
-            row.params["link_fraction"] = 2 * row.bytes / 3 / theory / row.seconds
+    figures: list[Figure], gpu: Mapping[str, Any], limits: Mapping[str, Mapping[str, Any]], theory: float | None
+) -> list[Figure]:
+    """Adds to the figures the time that `vecadd.model` expects by these limits, where they suffice, and the share of
+    the link's theoretical rate that the two uploads reached; neither where the processor adds a share. ``theory`` is in
+    bytes a second, None where it is unknown."""
+    rungs, found = {rung["name"]: rung for rung in _core.rungs()}, []
+    for figure in figures:
+        rung, more = rungs.get(figure.name, rungs[THE_CALL]), dict[str, float]()
+        if rung["stages"] != "shared":
+            parameters = figure.params.get("parameters", {})
+            with suppress(ValueError):
+                more["model_seconds"] = expected(rung, None, gpu, Limits.of(limits), figure.dtype, figure.n, parameters)
+            if theory and figure.seconds:
+                more["link_fraction"] = 2 * figure.bytes / 3 / theory / figure.seconds
+        found.append(figure.with_params(**more))
+    return found
 
 
-def extra_rows(axes: Axes, device: int) -> list[Row]:
+def extra_rows(axes: Axes, device: int) -> list[Figure]:
     """The row that is not measured in rounds: a cold start."""
     if not axes.names(cold.ROW) and (axes.rungs is not None or axes.sizes is not None):
         return []
     found = cold.measure(device=device)
     n, checked = found["n"], found["gpu"]["checked"]
     return [
-        Row(
+        Figure(
             sweep="transfer",
-            rung=cold.ROW,
+            name=cold.ROW,
             dtype="float32",
             n=n,
             params={"gpu": found["gpu"], "cpu": found["cpu"]},
-            seconds=found["gpu"]["own"],
-            spread=None,
-            bytes=12 * n,
-            gbps=None,
-            limit_gbps=None,
-            fraction=None,
+            value=found["gpu"]["own"],
             checked=checked,
             error=None if checked else "wrong result",
         )
     ]
 
 
-def round_trips_of(rows: Iterable[Row]) -> list[Row]:
+def round_trips_of(rows: Iterable[Figure]) -> list[Figure]:
     """The round trips among a run's rows: not the stages of a document, nor a cold start."""
     return [row for row in rows if "memory" in row.params and "stage" not in row.params]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from vecadd._command import STDOUT, UnaskableError, epilog, target
 from vecadd._terminal import status_line
-from vecadd.bench import axes, machine, results
+from vecadd.bench import axes, machine
+from vecadd.figures import write_json
 from vecadd.info import info
 from vecadd.judge import clock, contestant, verdict
 from vecadd.judge import run as judgement
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnaskableError(str(error)) from error
     if arguments.json is not None:
         meta = machine.meta(found, machine.conditions_since(conditions), method=verdict.METHOD)
-        results.save(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
+        write_json(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
     _show(Screen(sys.stderr if arguments.json == STDOUT else None), judged)
     return 0 if judged.accepted else 1
 

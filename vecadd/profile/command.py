@@ -11,7 +11,8 @@ from vecadd import _core
 from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes, limits, machine, results
+from vecadd.bench import axes, limits, machine
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         rows = [_row(spec, launch.found.get("duration"), launch.as_dict()) for spec, launch in launches.items()]
         rows += [_row(spec, transfer.seconds, transfer.as_dict()) for spec, transfer in moved.items()]
-        results.write(arguments.json, meta, rows)
+        write_run(arguments.json, meta, rows)
     _show(Screen(sys.stderr if arguments.json == STDOUT else None), launches, moved, link, failures)
     return 1 if failures else 0
 
@@ -122,20 +123,16 @@ def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
         return own.profile(spec, theory, str(error))
 
 
-def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> results.Row:
+def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
     chosen = {"block": spec.block} if spec.block else {}
-    return results.Row(
+    return Figure(
         sweep="profile",
-        rung=spec.rung,
+        name=spec.rung,
         dtype=spec.dtype,
         n=spec.n,
         params=chosen | {"parameters": dict(spec.params)} | found,
-        seconds=seconds,
-        spread=None,
+        value=seconds,
         bytes=own.moved(spec),
-        gbps=own.moved(spec) / seconds / 1e9 if seconds else None,
-        limit_gbps=None,
-        fraction=None,
         checked=True,
     )
 

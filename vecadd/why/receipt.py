@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench import machine, results
+from vecadd.bench import machine
+from vecadd.figures import write_json
 from vecadd.info import info
 from vecadd.tables import Screen, Table, columns, prose, show_bytes, show_gain, show_seconds
 from vecadd.why import noted, reasons
@@ -146,7 +147,7 @@ class Receipt:
     def save(self, path: Path | str) -> None:
         """Writes the receipt as JSON, with the machine; "-" is standard output."""
         conditions = machine.conditions_since(machine.conditions_now())
-        results.save(path, {"meta": machine.meta(info(), conditions, method=METHOD), **self.as_dict()})
+        write_json(path, {"meta": machine.meta(info(), conditions, method=METHOD), **self.as_dict()})
 
     def show(self) -> None:
         """Prints the table on standard error: standard output is the program's."""

@@ -11,12 +11,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
-from vecadd import _temporary
 from vecadd.bench.plots import bars, roofline, stages, style, timeline, transfer
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
+from vecadd.figures import Figure, replace_file
 
 __all__ = ["FORMATS", "figures", "save", "write"]
 
@@ -25,7 +24,7 @@ FORMATS = ("png", "svg")
 Draw = Callable[..., None]  # (figure, meta, rows, *, recorded)
 
 
-def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, recorded: bool) -> list[Path]:
+def save(meta: Mapping[str, Any], rows: Sequence[Figure], folder: Path | str, *, recorded: bool) -> list[Path]:
     """Writes each of the run's `figures` as FOLDER/NAME.png and FOLDER/NAME.svg and returns the paths, in that order.
 
     The same run gives the same files, byte for byte, with one version of matplotlib. ``folder`` is made where it does
@@ -40,14 +39,14 @@ def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, re
     ]
 
 
-def write(figure: Figure, target: Path | BinaryIO, kind: str) -> None:
+def write(figure: Drawing, target: Path | BinaryIO, kind: str) -> None:
     """One figure as one file of that kind, "png" or "svg"."""
     with style.applied():
         # A date would make two files of one figure.
         figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
-def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> dict[str, Figure]:
+def figures(meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> dict[str, Drawing]:
     """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each, and "-log"
     behind it where bars that a linear axis does not show are drawn on a logarithmic one too.
 
@@ -57,15 +56,15 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}
 
 
-def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded: bool) -> Figure | None:
+def figure(meta: Mapping[str, Any], rows: Sequence[Figure], name: str, *, recorded: bool) -> Drawing | None:
     """The figure of `figures` with that name, drawn alone: drawing all of the transfers' takes eight seconds."""
     draw = _draws(meta, rows, recorded).get(name)
     return draw() if draw else None
 
 
-def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict[str, Callable[[], Figure]]:
+def _draws(meta: Mapping[str, Any], rows: Sequence[Figure], recorded: bool) -> dict[str, Callable[[], Drawing]]:
     """The function that draws each figure, by the figure's name."""
-    drawn: dict[str, Callable[[], Figure]] = {}
+    drawn: dict[str, Callable[[], Drawing]] = {}
     for sweep in SWEEPS.values():
         if sweep.plot is None:
             continue
@@ -93,22 +92,22 @@ def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict
     return drawn
 
 
-def _write_file(figure: Figure, path: Path, kind: str) -> Path:
+def _write_file(figure: Drawing, path: Path, kind: str) -> Path:
     drawn = BytesIO()
     write(figure, drawn, kind)
-    _temporary.replace(path.resolve(), drawn.getvalue())
+    replace_file(path, drawn.getvalue())
     return path
 
 
-def _parts(sweep: str, rows: Sequence[Row], by_dtype: bool) -> Iterable[tuple[str, list[Row]]]:
+def _parts(sweep: str, rows: Sequence[Figure], by_dtype: bool) -> Iterable[tuple[str, list[Figure]]]:
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
     if not by_dtype or len(dtypes) < 2:
         return [(sweep, list(rows))]
     return [(f"{sweep}-{dtype}", [row for row in rows if row.dtype == dtype]) for dtype in dtypes]
 
 
-def _drawn(draw: Draw, meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> Figure:
+def _drawn(draw: Draw, meta: Mapping[str, Any], rows: Sequence[Figure], recorded: bool) -> Drawing:
     with style.applied():
-        figure = Figure(layout="constrained")
+        figure = Drawing(layout="constrained")
         draw(figure, meta, rows, recorded=recorded)
     return figure

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from vecadd.bench import plots, results
+from vecadd.bench import plots
+from vecadd.figures import read_run
 
 
 def main() -> None:
@@ -13,8 +14,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="for the pictures")
     arguments = parser.parse_args()
     for path in arguments.files:
-        meta, rows = results.read(path)
-        print(*plots.save(meta, rows, arguments.folder, recorded=True), sep="\n")
+        run = read_run(path)
+        print(*plots.save(run.meta, run.figures, arguments.folder, recorded=True), sep="\n")
 
 
 if __name__ == "__main__":

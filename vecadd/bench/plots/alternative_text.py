@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 
-def alternative_text(figure: Figure) -> str:
+def alternative_text(figure: Drawing) -> str:
     """The figure's title, then each panel: its title, what its axes are, and the lines that its legend names."""
     return ". ".join(filter(None, (_one_line(figure.get_suptitle()), *map(_panel, figure.axes))))
 

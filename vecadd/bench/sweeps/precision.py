@@ -9,9 +9,9 @@ import numpy as np
 from vecadd import _core
 from vecadd.bench import contestants, ladder, limits
 from vecadd.bench.axes import DEFAULT_SIZES, Axes, dtype_named
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps.sweep import EVENTS, HOST_SETS, ON_DEVICE, Machine, Sweep, device_rung, wanted
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
@@ -59,10 +59,8 @@ def _beside(dtype: np.dtype[Any]) -> tuple[str, ...]:
     return ("tuned",) if has_own else ("naive", "float4")
 
 
-def _add_launch_share(rows: list[Row], empty: float) -> None:
-    for row in rows:
-        if row.seconds:
-            row.params["launch_share"] = empty / row.seconds
+def _add_launch_share(figures: list[Figure], empty: float) -> list[Figure]:
+    return [figure.with_params(launch_share=empty / figure.seconds) if figure.seconds else figure for figure in figures]
 
 
 SWEEP = Sweep(

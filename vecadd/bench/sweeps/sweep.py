@@ -18,8 +18,8 @@ from vecadd.bench.axes import DEFAULT_DTYPES, DEFAULT_SIZES, Axes, dtype_named
 from vecadd.bench.buffers import rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.machine import link_theory
-from vecadd.bench.results import Row
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 from vecadd.info import info
 from vecadd.model import Limits, expected
 from vecadd.model.theory import usual
@@ -134,11 +134,11 @@ class Sweep:
     clock: str
     needs_gpu: bool = True
     dtypes: tuple[str, ...] = DEFAULT_DTYPES  # of a run that names none
-    extra: Callable[[Axes, Machine], list[Row]] = lambda axes, machine: []  # rows that are not measured in rounds
+    extra: Callable[[Axes, Machine], list[Figure]] = lambda axes, machine: []  # rows that are not measured in rounds
     tables: str = "vecadd.bench.tables.plain"
     plot: str | None = None  # None: no picture
     by_dtype: bool = False  # whether there is a picture for each dtype
-    pictured: Callable[[list[Row]], list[Row]] = lambda rows: rows  # picks the rows that the picture shows
+    pictured: Callable[[list[Figure]], list[Figure]] = lambda rows: rows  # picks the rows that the picture shows
     roofline: str | None = None  # the name of the roofline of its rungs; None: there is none
 
 
@@ -181,14 +181,19 @@ def device_rung(
     return contestants.device_rung(rung, dtype, n, block, chosen, bytes_in_flight=in_flight)
 
 
-def expect(machine: Machine) -> Callable[[list[Row]], None]:
-    """Adds to the rows of matrix rungs the seconds that the model expects."""
+def expect(machine: Machine) -> Callable[[list[Figure]], list[Figure]]:
+    """Adds to the figures of matrix rungs the seconds that the model expects."""
 
-    def derive(rows: list[Row]) -> None:
+    def derive(figures: list[Figure]) -> list[Figure]:
         known, found = {rung["name"]: rung for rung in _core.rungs()}, Limits.of(machine.probed)
-        for row in rows:
-            if row.rung in known:
-                row.params["model_seconds"] = expected(known[row.rung], None, machine.gpu, found, row.dtype, row.n, {})
+        return [
+            figure.with_params(
+                model_seconds=expected(known[figure.name], None, machine.gpu, found, figure.dtype, figure.n, {})
+            )
+            if figure.name in known
+            else figure
+            for figure in figures
+        ]
 
     return derive
 

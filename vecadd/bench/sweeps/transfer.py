@@ -10,9 +10,9 @@ from vecadd.bench import limits, transfers
 from vecadd.bench.axes import DEFAULT_DTYPES, DEFAULT_SIZES, Axes, dtype_named
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps.sweep import ON_DEVICE, ON_THE_WAY, Machine, Sweep, wanted
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 
 MORE_PROBES = 3  # ahead of the cells
 
@@ -54,8 +54,8 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
     theory, limit = machine.link_theory, LinkLimit(machine)
 
-    def derive(rows: list[Row]) -> None:
-        transfers.derive(rows, machine.gpu, machine.probed, theory)
+    def derive(rows: list[Figure]) -> list[Figure]:
+        return transfers.derive(rows, machine.gpu, machine.probed, theory)
 
     def one(n: int, dtype: np.dtype[Any], every: list[Contestant]) -> Cell:
         return Cell("transfer", dtype, n, wanted(axes, every), limit, transfers.SETS, derive=derive)

@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from importlib import import_module
 from itertools import groupby
 
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
+from vecadd.figures import Figure
 from vecadd.tables import Table
 
 _PLAIN = "vecadd.bench.tables.plain"  # for comparisons, which are not sweeps
 
 
-def tables(rows: Iterable[Row]) -> list[Table]:
+def tables(rows: Iterable[Figure]) -> list[Table]:
     """The tables of each sweep, in the order of the rows."""
     return [
         table

@@ -2,8 +2,8 @@
 
 from itertools import groupby
 
-from vecadd.bench.results import Row
 from vecadd.bench.tables import parts
+from vecadd.figures import Figure
 from vecadd.tables import Column, Table, columns, show_seconds, show_size
 
 _COLUMNS = columns(
@@ -11,7 +11,7 @@ _COLUMNS = columns(
 )
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """The sweeps that have no layout of their own."""
     table = Table(sweep, _COLUMNS, optional_columns=("spread", "checked"))
     for _, group in groupby(rows, key=lambda row: (row.dtype, row.n)):
@@ -21,7 +21,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     return [table]
 
 
-def _figures(row: Row) -> tuple[str, ...]:
+def _figures(row: Figure) -> tuple[str, ...]:
     if row.seconds is None or row.spread is None:
         return "-", "-", "-", "-", "failed"
     low, high = row.spread

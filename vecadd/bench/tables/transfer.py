@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import cold, recorded, steps
-from vecadd.bench.results import Row
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.ladder import gain_over
+from vecadd.figures import Figure
 from vecadd.tables import Style, Table, columns, prose, show_gain, show_seconds, show_size
 
 _COLUMNS = columns(
@@ -30,21 +30,21 @@ NOTES = (
 )
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """A table of the round trips, and one of the stages where they were measured."""
     whole = [row for row in rows if "stage" not in row.params]
     stages = [row for row in rows if "stage" in row.params]
     return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
 
 
-def cold_start(rows: list[Row]) -> Table:
+def cold_start(rows: list[Figure]) -> Table:
     """What a process that has just begun pays once, beside the same on the processor and document 004's figures."""
     table = Table(
         "cold start",
         columns("stage", "GPU", "its GPU", "processor", "its processor", prose("what it does")),
         optional_columns=("what it does",),
     )
-    (row,) = [row for row in rows if row.rung == cold.ROW]
+    (row,) = [row for row in rows if row.name == cold.ROW]
     gpu, cpu = row.params["gpu"], row.params["cpu"]
     told = {
         **cold.STAGES,
@@ -63,12 +63,12 @@ def cold_start(rows: list[Row]) -> Table:
     return table
 
 
-def _round_trips(sweep: str, rows: list[Row]) -> Table:
+def _round_trips(sweep: str, rows: list[Figure]) -> Table:
     table = Table(sweep, _COLUMNS, optional_columns=("documents", "what changed", "% link", "of model", "model"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
-        before: dict[str, list[Row]] = {}
-        for rung, group in groupby(cell, key=lambda row: row.rung):
+        before: dict[str, list[Figure]] = {}
+        for rung, group in groupby(cell, key=lambda row: row.name):
             told: tuple[str, ...] = parts.told(rung, previous=next(reversed(before), None))
             for row in group:
                 gain = gain_over(row, before)
@@ -87,7 +87,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
     return table
 
 
-def _told(rows: list[Row]) -> list[str]:
+def _told(rows: list[Figure]) -> list[str]:
     """Notes from the rows that were not measured in rounds, a line each."""
     lines: list[str] = []
     for row in rows:
@@ -97,11 +97,11 @@ def _told(rows: list[Row]) -> list[str]:
             ", ".join(f"{name} {show_seconds(value)}" for name, value in row.params[where].items() if name != "checked")
             for where in ("gpu", "cpu")
         )
-        lines += [f"{row.rung} on the GPU: {gpu}", f"{row.rung} on the processor alone: {cpu}"]
+        lines += [f"{row.name} on the GPU: {gpu}", f"{row.name} on the processor alone: {cpu}"]
     return lines
 
 
-def _figures(row: Row) -> tuple[str, ...]:
+def _figures(row: Figure) -> tuple[str, ...]:
     model = row.params.get("model_seconds")
     return (
         parts.seconds(row),
@@ -113,7 +113,7 @@ def _figures(row: Row) -> tuple[str, ...]:
     )
 
 
-def _stages(sweep: str, rows: list[Row]) -> Table:
+def _stages(sweep: str, rows: list[Figure]) -> Table:
     table = Table(
         f"{sweep}: document 004's stages",
         columns(
@@ -134,7 +134,7 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         for row in cell:
-            stage = recorded.STAGES.get((row.rung, row.params.get("kernel", "")))
+            stage = recorded.STAGES.get((row.name, row.params.get("kernel", "")))
             table.add(
                 row.params["stage"],
                 parts.seconds(row),
