@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from vecadd import _carried, _core, ladder
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine
-from vecadd.bench.axes import Axes
-from vecadd.bench.ladder import is_usual
-from vecadd.bench.run import Run
+from vecadd.bench import options as bench_options
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.figures import Figure, read_run, show_date
 from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
+from vecadd.model.theory import has_defaults
 from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Measured:
             for row in self.rows
             if row.name == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
         ]
-        as_usual = [row for row in rows if is_usual(known, row.params.get("parameters", {}))]
+        as_usual = [row for row in rows if has_defaults(known, row.params.get("parameters", {}))]
         found: dict[int, float] = {}
         for row in as_usual or rows:
             found[row.n] = min(row.seconds or 0.0, found.get(row.n, row.seconds or 0.0))
@@ -201,9 +201,9 @@ def measure(
     brief: bool = False,
 ) -> Measured:
     """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
-    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those of
-    the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at only a few of the
-    sweep's own sizes; recorded rows are not reduced.
+    recorded rows of it. The options are those of the command: sizes in elements, names of dtypes and rungs (None: those
+    of the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at only a few of
+    the sweep's own sizes; recorded rows are not reduced.
 
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
@@ -214,7 +214,7 @@ def measure(
     folder.
     """
     _check_names(sweep, dtypes or (), rungs or ())
-    axes = Axes(
+    options = Options(
         sizes=None if sizes is None else tuple(sizes),
         dtypes=None if dtypes is None else tuple(dtypes),
         rungs=None if rungs is None else tuple(rungs),
@@ -223,7 +223,7 @@ def measure(
         brief=brief,
     )
     why = _why_not_here(sweep)
-    measured = _run(sweep, axes) if why is None else _read(sweep, axes)
+    measured = _run(sweep, options) if why is None else _read(sweep, options)
     print(f"{sweep}: {_source(measured, why)}")
     return measured
 
@@ -264,7 +264,7 @@ def machines(one: Measured, other: Measured) -> None:
     if first == second:
         print(f"{one.sweep} and {other.sweep} are of one machine, {first}: their times can be compared.")
         return
-    there = _read("host", Axes(rungs=("add",)), second)
+    there = _read("host", Options(rungs=("add",)), second)
     n = max({row.n for row in one.rows if row.name == "add"} & {row.n for row in there.rows}, default=None)
     words = f"{one.sweep} is of {_host_of(one)}, and {other.sweep} of another machine, {_host_of(other)}"
     here, beside = (measured.fastest("add", n) for measured in (one, there))
@@ -303,9 +303,9 @@ def _check_names(sweep: str, dtypes: Sequence[str], rungs: Sequence[str]) -> Non
     try:
         for rung in rungs:
             if rung not in _recorded_rungs():  # a build without CUDA knows fewer
-                bench_axes.rungs(rung)
+                bench_options.parse_rungs(rung)
         for dtype in dtypes:
-            bench_axes.dtypes(dtype)
+            bench_options.parse_dtypes(dtype)
     except ArgumentTypeError as error:
         raise ValueError(str(error)) from None
 
@@ -327,35 +327,37 @@ def _why_not_here(sweep: str) -> str | None:
     return f"no GPU here: {found.gpu_reason}" if SWEEPS[sweep].needs_gpu and not found.gpus else None
 
 
-def _run(sweep: str, axes: Axes) -> Measured:
+def _run(sweep: str, options: Options) -> Measured:
     conditions = machine.conditions_now()
-    running = Run(axes)
+    running = Session(options)
     running.measure([SWEEPS[sweep]], lambda what, done, total: None)
     for line in (*running.failures, *running.skipped):
         print(line)
-    return Measured(sweep, running.meta(_found(), machine.conditions_since(conditions)), running.rows, recorded=False)
+    return Measured(
+        sweep, running.meta(_found(), machine.conditions_since(conditions)), running.figures, recorded=False
+    )
 
 
-def _read(sweep: str, axes: Axes, named: str | None = None) -> Measured:
-    """The rows of the newest file that has some for these axes, of the machine of that name or else preferably from one
-    with a GPU, so that a notebook's sweeps are from one machine."""
-    axes = replace(axes, dtypes=axes.dtypes or SWEEPS[sweep].dtypes)
+def _read(sweep: str, options: Options, named: str | None = None) -> Measured:
+    """The rows of the newest file that has some for these options, of the machine of that name or else preferably from
+    one with a GPU, so that a notebook's sweeps are from one machine."""
+    options = replace(options, dtypes=options.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
         run = read_run(path)
-        meta, wanted = run.meta, [row for row in run.figures if row.sweep == sweep and _asked(row, axes)]
+        meta, wanted = run.meta, [row for row in run.figures if row.sweep == sweep and _asked(row, options)]
         if wanted and named in (None, meta.get("machine")):
             found.append(Measured(sweep, meta, wanted, recorded=True))
     nothing = Measured(sweep, {}, [], recorded=True)
     return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
 
 
-def _asked(row: Figure, axes: Axes) -> bool:
+def _asked(row: Figure, options: Options) -> bool:
     return (
-        (axes.sizes is None or row.n in axes.sizes)
-        and (axes.dtypes is None or row.dtype in axes.dtypes)
-        and (axes.rungs is None or row.name in axes.rungs)
-        and (not axes.block or row.params.get("block") == axes.block)
+        (options.sizes is None or row.n in options.sizes)
+        and (options.dtypes is None or row.dtype in options.dtypes)
+        and (options.rungs is None or row.name in options.rungs)
+        and (not options.block or row.params.get("block") == options.block)
     )
 
 

@@ -26,11 +26,11 @@ from vecadd import _core
 from vecadd._command import epilog
 from vecadd._names import unknown
 from vecadd._terminal import status_line
-from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.limits import FixedLimit
-from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
+from vecadd.bench.operands import Buffers, MemoryKind, Pattern
+from vecadd.bench.timing import Cell, Measurement, Samples, paired_ratio
 from vecadd.figures import replace_file
+from vecadd.model.theory import rotating_sets
 from vecadd.tables import Screen, show_bytes
 
 GONE = ("host", "routes")  # parts that earlier releases searched
@@ -216,7 +216,9 @@ class _Bench:
         self.capability: int = 10 * facts["cc_major"] + facts["cc_minor"]
         self._order = random.Random(device)
         self._patterns = {name: Pattern(np.dtype(name)) for name in DTYPES}
-        self._place = Place("device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True)
+        self._place = MemoryKind(
+            "device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True
+        )
 
     def ratios(
         self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
@@ -226,8 +228,8 @@ class _Bench:
         n = size // 3 // np.dtype(dtype).itemsize
         read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
         meeting = [Contestant(str(config), self._place, _timer(config, read_into)) for config in configs]
-        sets = rotation(size, self.l2, self.memory)
-        cell = Cell("tune", np.dtype(dtype), n, meeting, FixedLimit(None), sets)
+        sets = rotating_sets(size, self.l2, self.memory)
+        cell = Cell(np.dtype(dtype), n, meeting, sets=sets)
         measurement = Measurement(cell, self._patterns[dtype], self._order)
         measurement.run(seconds)
         for timed in measurement.timed:
@@ -250,7 +252,7 @@ def _timer(config: LaunchConfig, read_into: Any) -> Callable[[Sequence[Buffers]]
     return time
 
 
-def _refuse_failed(timed: Timed) -> None:
+def _refuse_failed(timed: Samples) -> None:
     if timed.error is not None:
         raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
 

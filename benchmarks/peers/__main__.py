@@ -7,9 +7,10 @@ from pathlib import Path
 
 from benchmarks.peers import device_peers, host_stage, libraries
 from benchmarks.peers.stages import SECONDS, STAGES
-from vecadd.bench import axes, machine
+from vecadd.bench import machine, options
 from vecadd.bench.command import measure_with_progress
-from vecadd.bench.run import Run
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.tables import show_seconds
@@ -29,14 +30,14 @@ def main() -> int:
             ok = ok and not arguments.stage
             continue
         seconds = arguments.seconds_per_cell or SECONDS.get(stage, SECONDS_PER_CELL)
-        running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, seconds))
+        running = Session(Options(arguments.sizes, arguments.dtypes, None, seconds))
         measure_with_progress(running, STAGES[stage])
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
         meta = running.meta(found, machine.conditions_since(conditions))
         meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
-        write_run(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
-        table += [*_lines(running.rows), *running.machine.missing]
+        write_run(arguments.json_dir / f"peer-{stage}.json", meta, running.figures)
+        table += [*_lines(running.figures), *running.machine.missing]
         ok = ok and running.ok
         if running.interrupted:
             return 130
@@ -64,10 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="vecadd beside its peers")
     parser.add_argument("--json-dir", type=_folder, required=True, metavar="DIR", help="for the result files")
     parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
-    parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="default: the stage's own, where it has any")
-    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="the same")
     parser.add_argument(
-        "--seconds-per-cell", type=axes.seconds, metavar="S", help=f"default: {SECONDS_PER_CELL:g}, or the stage's own"
+        "--sizes", type=options.parse_sizes, metavar="N,...", help="default: the stage's own, where it has any"
+    )
+    parser.add_argument("--dtypes", type=options.parse_dtypes, metavar="DTYPE,...", help="the same")
+    parser.add_argument(
+        "--seconds-per-cell",
+        type=options.parse_seconds,
+        metavar="S",
+        help=f"default: {SECONDS_PER_CELL:g}, or the stage's own",
     )
     return parser
 

@@ -18,7 +18,7 @@ from imports import ROOT
 from vecadd import _core, cli
 from vecadd.bench import machine
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.timing import Timed
+from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
 from vecadd.check.measure import Measured
 from vecadd.check.rows import title_of
@@ -129,12 +129,12 @@ def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: p
             probed.append(gpu)
             return defaultdict(lambda: 1.0)
 
-        monkeypatch.setattr(measure.limits, name, probe)
+        monkeypatch.setattr(measure.probes, name, probe)
     monkeypatch.setattr(measure._core, "link_limits", lambda gpu, *arguments: probed.append(gpu))
 
-    def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Timed]:
-        put.extend(each.place.put(np.zeros(4, np.float32)).device for each in every)
-        return [Timed(each, samples=[1e-3] * 3) for each in every]
+    def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Samples]:
+        put.extend(each.memory.put(np.zeros(4, np.float32)).device for each in every)
+        return [Samples(each, seconds=[1e-3] * 3) for each in every]
 
     measured = Measured()
     measure.ROWS[kind](measured, time, second_device)

@@ -11,7 +11,7 @@ import pytest
 from checks import H200, earlier
 
 from vecadd.bench.contestants import numpy_add
-from vecadd.bench.timing import Timed
+from vecadd.bench.timing import Samples
 from vecadd.check import expected, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
@@ -135,12 +135,15 @@ def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp
 
 @pytest.mark.parametrize("best", range(3))
 def test_the_best_way_of_the_same_run_is_a_rows_figure(best: int) -> None:
-    timed = [Timed(numpy_add(), samples=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
+    timed = [Samples(numpy_add(), seconds=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
     assert measure._best(1000, timed) == pytest.approx(12 * 1000 / 2e-3 / 1e9)
 
 
 def test_one_rounds_interval_is_the_fastest_ways_from_its_least_rate_to_its_greatest() -> None:
-    ways = [Timed(numpy_add(), samples=[1e-3 * each for each in range(1, 12)]), Timed(numpy_add(), samples=[1.0] * 3)]
+    ways = [
+        Samples(numpy_add(), seconds=[1e-3 * each for each in range(1, 12)]),
+        Samples(numpy_add(), seconds=[1.0] * 3),
+    ]
     assert measure._spread(1000, ways) == (pytest.approx(12e-6 / 10e-3), pytest.approx(12e-6 / 2e-3))
     assert measure._spread(1000, [replace(ways[0], error="x"), ways[1]]) is None
 

@@ -10,10 +10,12 @@ from bench_rows import plain_row
 
 from vecadd import _core
 from vecadd.bench import recorded
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, Pattern
-from vecadd.bench.contestants import DOWNLOADS, Contestant
-from vecadd.bench.sweeps import Machine, documents
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.operands import HOST, Pattern
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine
+from vecadd.bench.sweeps import documents
+from vecadd.bench.sweeps.documents import DOWNLOADS
 from vecadd.bench.tables import documents as layout
 from vecadd.bench.tables import tables
 from vecadd.figures import Figure
@@ -26,10 +28,8 @@ CHUNKS = {rung["name"]: rung for rung in _core.rungs()}.get("chunks_reused", {})
 def contestants(experiment: str, n: int) -> dict[str, Contestant]:
     """The contestants of an experiment at n elements, by name and parameters."""
     of = next(of for name, _, of in documents.EXPERIMENTS if name == experiment)
-    machine = Machine()
-    machine.__dict__["device_limit"] = 4000.0
-    machine.probed["device"] = {"read_gbps": 4500.0, "write_gbps": 4600.0}
-    found = of(Axes(), machine, n).contestants
+    machine = Machine(probed={"device": {"gbps": 4000.0, "read_gbps": 4500.0, "write_gbps": 4600.0}})
+    found = of(Options(), machine, n).contestants
     named = {" ".join([each.name, *map(str, each.params.get("parameters", {}).values())]): each for each in found}
     assert len(named) == len(found)
     return named
@@ -59,7 +59,7 @@ def test_each_order_of_accesses_accumulates_and_writes(device: int) -> None:
 
 def test_only_a_multiple_of_the_vector_goes_without_a_tail(device: int) -> None:
     assert set(contestants("tails", 2**20)) - set(contestants("tails", 2**20 + 3)) == {"float4 3"}
-    inspected = {name: each.inspect for name, each in contestants("tails", 2**12 + 3).items() if each.inspect}
+    inspected = {name: each.extra_params for name, each in contestants("tails", 2**12 + 3).items() if each.extra_params}
     launches = {name: inspect(None)["launches"] for name, inspect in inspected.items()}  # type: ignore[arg-type]
     assert launches == {"float4 0": 1, "float4 1": 1, "float4 2": 2, "float4_float2": 1, "float4_arg": 1}
 

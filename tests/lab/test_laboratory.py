@@ -10,7 +10,7 @@ import pytest
 
 import vecadd
 from vecadd import _core, laboratory
-from vecadd.bench import limits
+from vecadd.bench import probes
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.laboratory import Measured
@@ -131,7 +131,7 @@ def test_the_environment_can_ask_for_what_is_recorded(folder: Path, monkeypatch:
 
 def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laboratory, "_why_not_here", lambda sweep: None)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     measured = laboratory.measure("ladder", sizes=(1000,), rungs=("naive", "float4"), seconds=0.01)
     assert {row.name for row in measured.rows} == {"naive", "float4"}
     assert not measured.recorded

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from modelled import H200, LIMITS, RUNGS, expect
 
 from vecadd import model
-from vecadd.bench import transfers
-from vecadd.bench.limits import link_gbps
+from vecadd.bench.probes import link_gbps
+from vecadd.bench.sweeps import transfer
 from vecadd.figures import read_run
 from vecadd.model import Limits
 
@@ -119,7 +119,7 @@ def test_no_recorded_transfer_is_faster_and_full_ones_of_page_locked_memory_are_
     limits, gpu = Limits.of(meta["limits"]), meta["gpu"][0]
     ratios, full, with_allocations = [], [], []
     for row in rows:
-        rung = RUNGS.get(transfers.THE_CALL if row.name == "add" else row.name)
+        rung = RUNGS.get(transfer.THE_CALL if row.name == "add" else row.name)
         if not rung or not row.seconds or rung["stages"] == "shared":
             continue
         chosen = row.params.get("parameters", {})

@@ -35,8 +35,8 @@ from benchmarks.peers import (
 )
 from benchmarks.tables import peers as tables
 from vecadd import _core
-from vecadd.bench import limits, timing
-from vecadd.bench.buffers import Buffers
+from vecadd.bench import probes, timing
+from vecadd.bench.operands import Buffers
 from vecadd.figures import Figure, figure_of_row
 
 pytestmark = pytest.mark.no_native
@@ -99,7 +99,7 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
     )
 
 
-PROBES = {name: cache(getattr(limits, name)) for name in dir(limits) if name.startswith("probe_")}
+PROBES = {name: cache(getattr(probes, name)) for name in dir(probes) if name.startswith("probe_")}
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     """run(stage, torch): the stage's rows by name, with the sweep before it where that is not the stage's first, on a
     machine that has that torch and no other library."""
     for name, probe in PROBES.items():
-        monkeypatch.setattr(limits, name, probe)
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+        monkeypatch.setattr(probes, name, probe)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
     monkeypatch.setattr(overhead_stage, "CALLS", 3)
     monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)

@@ -12,7 +12,7 @@ from conftest import TESTS, child_environment
 
 from benchmarks.tables import profiles
 from vecadd import _core, cli
-from vecadd.bench import limits, steps
+from vecadd.bench import probes, steps
 from vecadd.figures import Figure, read_run
 from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError, find
@@ -34,7 +34,7 @@ def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKES}/fake_{name}.py "$@"\n')
         path.chmod(0o755)
-        monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+        monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
         return path
@@ -402,7 +402,7 @@ def test_the_documents_reasons_and_rungs_have_their_place() -> None:
 def test_a_transfer_rung_shows_shares_and_rates(
     device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     timeline = [("to_device", 0, 0, 0.0, 4e-6), ("kernel", 0, 0, 4e-6, 5e-6), ("to_host", 0, 0, 5e-6, 8e-6)]
     real = _core.timeline

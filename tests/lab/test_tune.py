@@ -13,7 +13,7 @@ import pytest
 
 from vecadd import _core, _machine, cli, tune
 from vecadd._explain import tuned_words
-from vecadd.bench.buffers import WrongSumError
+from vecadd.bench.operands import WrongSumError
 from vecadd.tune import Found, LaunchConfig, Won, candidates, config_for, table
 
 pytestmark = pytest.mark.no_native

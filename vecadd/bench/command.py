@@ -10,9 +10,10 @@ from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder,
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
-from vecadd.bench import axes, formats, machine, opening
-from vecadd.bench.run import Run
-from vecadd.bench.sweeps import SWEEPS, Sweep
+from vecadd.bench import formats, machine, opening, options
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session, Sweep
+from vecadd.bench.sweeps import SWEEPS
 from vecadd.bench.tables import tables
 from vecadd.figures import Figure, replace_file, write_run
 from vecadd.info import info
@@ -29,18 +30,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(SWEEPS)} (default: all that can run here, on few sizes: some minutes)",
     )
     parser.add_argument(
-        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
+        "--sizes", type=options.parse_sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
     )
-    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own")
-    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all that run unnamed")
+    parser.add_argument(
+        "--dtypes", type=options.parse_dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own"
+    )
+    parser.add_argument("--rungs", type=options.parse_rungs, metavar="RUNG,...", help="default: all that run unnamed")
     parser.add_argument(
         "--seconds-per-cell",
-        type=axes.seconds,
+        type=options.parse_seconds,
         metavar="S",
         help="of timed work for all rungs of one dtype and size together (default: "
-        f"{axes.DEFAULT_SECONDS:g}, or {axes.BRIEF_SECONDS:g} where no sweep is named)",
+        f"{options.DEFAULT_SECONDS:g}, or {options.BRIEF_SECONDS:g} where no sweep is named)",
     )
-    parser.add_argument("--block", type=axes.block, default=0, metavar="N", help="threads a block of the device rungs")
+    parser.add_argument(
+        "--block", type=options.parse_block, default=0, metavar="N", help="threads a block of the device rungs"
+    )
     parser.add_argument(
         "--json",
         type=target,
@@ -88,13 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
     sweeps = list(dict.fromkeys(arguments.sweeps)) or possible
-    running = Run(_axes(arguments))
+    running = Session(_axes(arguments))
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
     meta = running.meta(found, machine.conditions_since(conditions))
     try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
-        written = _write(arguments, meta, running.rows)
+        written = _write(arguments, meta, running.figures)
     finally:
-        _show(screen, meta, running.rows, sweeps)
+        _show(screen, meta, running.figures, sweeps)
         if not arguments.sweeps and not found.gpus:
             screen.say(f"no GPU sweeps: {found.gpu_reason}")
     screen.say(*(f"written to {path}" for path in written if path != STDOUT))
@@ -108,18 +113,18 @@ def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
     extras = {"matplotlib": "plot"} if arguments.plot is not None or arguments.html is not None else {}
     if arguments.html is not None:
         extras["jinja2"] = "fleet"
-    if any(map(axes.of_ml_dtypes, arguments.dtypes or ())):
+    if any(map(options.needs_ml_dtypes, arguments.dtypes or ())):
         extras["ml_dtypes"] = "bench"
     need_for("this", extras)
 
 
-def _axes(arguments: argparse.Namespace) -> axes.Axes:
+def _axes(arguments: argparse.Namespace) -> Options:
     brief = not arguments.sweeps
-    return axes.Axes(
+    return Options(
         arguments.sizes,
         arguments.dtypes,
         arguments.rungs,
-        arguments.seconds_per_cell or (axes.BRIEF_SECONDS if brief else axes.DEFAULT_SECONDS),
+        arguments.seconds_per_cell or (options.BRIEF_SECONDS if brief else options.DEFAULT_SECONDS),
         arguments.block,
         brief,
     )
@@ -146,7 +151,7 @@ def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequenc
     return [path for path in files if path is not None] + pictures
 
 
-def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
+def measure_with_progress(running: Session, sweeps: Iterable[Sweep]) -> None:
     """Runs the sweeps; a terminal's stderr shows which cell is measured."""
     with status_line("bench") as tell:
         tell("probing the machine")

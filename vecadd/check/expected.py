@@ -14,7 +14,7 @@ from typing import Any, get_args
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
-from vecadd.bench.axes import sizes
+from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row, Unit, title_of
@@ -173,7 +173,7 @@ def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:
         if gpu.bandwidth is None:
             return None
         return Expected(gpu.bandwidth / 1e9, SHARES[row.figure], "the memory's clock and bus in theory")
-    (n,) = sizes(row.name.removeprefix("add "))
+    (n,) = parse_sizes(row.name.removeprefix("add "))
     tuned = next(rung for rung in _core.rungs() if rung["name"] == "tuned")
     try:
         seconds = model.expected(tuned, None, asdict(gpu), model.Limits.of(limits), str(DTYPE), n, {})

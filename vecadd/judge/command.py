@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vecadd._command import STDOUT, UnaskableError, epilog, target
 from vecadd._terminal import status_line
-from vecadd.bench import axes, machine
+from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info
 from vecadd.judge import clock, contestant, verdict
@@ -21,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
     parser.add_argument("--dtype", type=_dtype, default="float32", metavar="DTYPE", help="default: float32")
     parser.add_argument(
-        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20, 1e6, 1000 (default: 2^16,2^20,2^24,2^28)"
+        "--sizes",
+        type=options.parse_sizes,
+        metavar="N,...",
+        help="elements: 2^20, 1e6, 1000 (default: 2^16,2^20,2^24,2^28)",
     )
     parser.add_argument(
         "--arrays",
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=axes.seconds,
+        type=options.parse_seconds,
         default=judgement.TIMEOUT,
         metavar="S",
         help=f"seconds that a call or a compiler may take ({judgement.TIMEOUT:.0f})",
@@ -100,5 +103,5 @@ def _show(screen: Screen, judged: Verdict) -> None:
 
 
 def _dtype(text: str) -> str:
-    (name,) = axes.dtypes(text)[:1]
+    (name,) = options.parse_dtypes(text)[:1]
     return name

@@ -11,7 +11,7 @@ from vecadd import _core
 from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes, limits, machine
+from vecadd.bench import machine, options, probes
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--n", type=_size, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27; 2^20 for rungs of one block)"
     )
     parser.add_argument(
-        "--block", type=axes.block, default=0, metavar="N", help="threads a block (default: the rung's own)"
+        "--block", type=options.parse_block, default=0, metavar="N", help="threads a block (default: the rung's own)"
     )
     parser.add_argument(
         "--param",
@@ -162,7 +162,7 @@ def _show(
 
 def _link(found: Info) -> transfers.Link:
     """The link's rates, probed after the rungs ran: probing makes this process another on the GPU."""
-    rates = limits.probe_link(0)
+    rates = probes.probe_link(0)
     gpu = found.gpus[0]
     theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
     return transfers.Link(
@@ -205,12 +205,12 @@ def _rung(text: str) -> str:
 
 
 def _dtype(text: str) -> str:
-    (name,) = axes.dtypes(text)[:1]
+    (name,) = options.parse_dtypes(text)[:1]
     return name
 
 
 def _size(text: str) -> int:
-    sizes = axes.sizes(text)
+    sizes = options.parse_sizes(text)
     if len(sizes) != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is more than one size")
     return sizes[0]

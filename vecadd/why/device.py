@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import limits
+from vecadd.bench import probes
 
 BURST, ROUNDS = 64, 5  # additions that are queued one behind the other
 
@@ -57,9 +57,9 @@ def _burst(call: Callable[[], Any], wait: Callable[[], Any]) -> float:
 @cache
 def _rate(number: int) -> float:
     facts = _core.gpu_facts()[number]
-    return 1e9 * limits.probe_device(number, facts["l2"], facts["memory"])["gbps"]
+    return 1e9 * probes.probe_device(number, facts["l2"], facts["memory"])["gbps"]
 
 
 @cache
 def _link(number: int) -> float:
-    return 1e9 * limits.probe_link(number)["gbps"]
+    return 1e9 * probes.probe_link(number)["gbps"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vecadd import _core, _host
 from vecadd._install import install
-from vecadd.bench.limits import WORD
+from vecadd.bench.probes import WORD
 from vecadd.why.layout import Layout, fresh, made
 from vecadd.why.noted import MANY, Operand
 

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from vecadd.bench.plots import curves, style
-from vecadd.bench.transfers import round_trips_of
+from vecadd.bench.sweeps.transfer import round_trips_of
 from vecadd.figures import Figure
 from vecadd.tables import show_rate, show_size
 

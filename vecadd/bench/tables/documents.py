@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import recorded
-from vecadd.bench.ladder import is_usual
 from vecadd.bench.tables import parts
 from vecadd.figures import Figure
+from vecadd.model.theory import has_defaults
 from vecadd.tables import Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
@@ -109,7 +109,7 @@ def _figures(row: Figure) -> list[recorded.Figure]:
     """The documents' figures of the row's rung at its usual parameters and in float32, where they were measured at its
     size or do not say at which."""
     rung = parts.rung_named(row.name)
-    if rung is None or row.dtype != "float32" or not is_usual(rung, row.params.get("parameters", {})):
+    if rung is None or row.dtype != "float32" or not has_defaults(rung, row.params.get("parameters", {})):
         return []
     return [
         figure

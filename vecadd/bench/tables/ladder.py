@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from vecadd.bench.ladder import is_usual
 from vecadd.bench.tables import parts
 from vecadd.figures import Figure
-from vecadd.model.theory import usual
+from vecadd.model.theory import has_defaults, with_defaults
 from vecadd.tables import Column, Style, Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
@@ -42,7 +41,11 @@ def tables(sweep: str, rows: list[Figure]) -> list[Table]:
             documents, changes = parts.told(rung, previous=next(reversed(before), None))
             variants = list(group)
             at = next(
-                (index for index, row in enumerate(variants) if is_usual(_rung(row), row.params.get("parameters", {}))),
+                (
+                    index
+                    for index, row in enumerate(variants)
+                    if has_defaults(_rung(row), row.params.get("parameters", {}))
+                ),
                 0,
             )
             for index, row in enumerate(variants):
@@ -75,7 +78,7 @@ def gain_over(row: Figure, before: Mapping[str, Sequence[Figure]]) -> float | No
 
 def _parameters(row: Figure) -> set[tuple[str, int]]:
     """All parameters of a row's rung with their values."""
-    return set(usual(_rung(row), row.params.get("parameters", {})).items())
+    return set(with_defaults(_rung(row), row.params.get("parameters", {})).items())
 
 
 def _rung(row: Figure) -> Mapping[str, Any]:
