@@ -23,7 +23,7 @@ COLOURS = 48  # of the palette, in an octree, which keeps the few pixels of a ra
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of `vecadd.bench.plots` and the recorded file that it is drawn from."""
+    """A picture of `vecadd bench` and the recorded file that it is drawn from."""
 
     file: str
     figure: str
@@ -52,14 +52,15 @@ def draw(picture: Picture) -> bytes:
     """The picture as a PNG file. Raises ValueError where the file has nothing to draw it from."""
     from PIL import Image, PngImagePlugin
 
-    from vecadd.bench import plots
+    from vecadd.bench import plot
+    from vecadd.bench.sweeps import draw_picture
 
     run = read_run(picture.path)
-    figure = plots.figure(run.meta, run.figures, picture.figure, recorded=True)
-    if figure is None:
+    drawing = draw_picture(run, picture.figure)
+    if drawing is None:
         raise ValueError(f"{picture.path} has no rows for the figure {picture.figure!r}")
     drawn, written = io.BytesIO(), io.BytesIO()
-    plots.write(figure, drawn, "png")
+    plot.write(drawing, drawn, "png")
     text = PngImagePlugin.PngInfo()
     text.add_text(SOURCE, source(picture, run.meta))
     few = Image.open(drawn).convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from vecadd import _carried, _core, ladder
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import machine
+from vecadd.bench import machine, plot
 from vecadd.bench import options as bench_options
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session
-from vecadd.bench.sweeps import SWEEPS
-from vecadd.figures import Figure, read_run, show_date
+from vecadd.bench.sweeps import SWEEPS, draw_picture
+from vecadd.figures import Figure, Run, read_run, show_date
 from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
@@ -49,16 +49,29 @@ class Measured:
     """What a sweep gave, here or when it was recorded; ``meta, rows, recorded = measured`` takes it apart."""
 
     sweep: str
-    meta: Mapping[str, Any]
-    rows: Sequence[Figure]
-    recorded: bool
+    run: Run
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Where, when and how it was measured."""
+        return self.run.meta
+
+    @property
+    def rows(self) -> Sequence[Figure]:
+        """The figures."""
+        return self.run.figures
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it was read from a file."""
+        return self.run.path is not None
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.meta, self.rows, self.recorded))
 
     def only(self, *rungs: str) -> "Measured":
         """This measurement with only the rows of these rungs: for a picture of few lines."""
-        return replace(self, rows=[row for row in self.rows if row.name in rungs])
+        return replace(self, run=replace(self.run, figures=[row for row in self.rows if row.name in rungs]))
 
     @property
     def gpu(self) -> dict[str, Any] | None:
@@ -162,10 +175,8 @@ class Measured:
         nothing to draw it from. Raises ImportError without matplotlib."""
         if not self.rows:
             return None
-        from vecadd.bench import plots
-
-        figure = plots.figure(self.meta, self.rows, name or self.sweep, recorded=self.recorded)
-        return None if figure is None else Picture(figure)
+        drawing = draw_picture(self.run, name or self.sweep)
+        return None if drawing is None else Picture(drawing)
 
 
 class Picture:
@@ -177,16 +188,12 @@ class Picture:
         self.text = text
 
     def __repr__(self) -> str:
-        from vecadd.bench.plots.alternative_text import alternative_text
-
-        return alternative_text(self.figure) if self.text is None else self.text
+        return plot.describe_drawing(self.figure) if self.text is None else self.text
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
         """The picture, and its metadata in a notebook."""
-        from vecadd.bench import plots
-
         target = io.BytesIO()
-        plots.write(self.figure, target, "png")
+        plot.write(self.figure, target, "png")
         return target.getvalue(), {"alt": repr(self)}
 
 
@@ -329,13 +336,11 @@ def _why_not_here(sweep: str) -> str | None:
 
 def _run(sweep: str, options: Options) -> Measured:
     conditions = machine.conditions_now()
-    running = Session(options)
-    running.measure([SWEEPS[sweep]], lambda what, done, total: None)
-    for line in (*running.failures, *running.skipped):
+    session = Session(options)
+    session.measure([SWEEPS[sweep]], lambda what, done, total: None)
+    for line in (*session.failures, *session.skipped):
         print(line)
-    return Measured(
-        sweep, running.meta(_found(), machine.conditions_since(conditions)), running.figures, recorded=False
-    )
+    return Measured(sweep, session.result(_found(), machine.conditions_since(conditions)))
 
 
 def _read(sweep: str, options: Options, named: str | None = None) -> Measured:
@@ -344,12 +349,12 @@ def _read(sweep: str, options: Options, named: str | None = None) -> Measured:
     options = replace(options, dtypes=options.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
-        run = read_run(path)
-        meta, wanted = run.meta, [row for row in run.figures if row.sweep == sweep and _asked(row, options)]
-        if wanted and named in (None, meta.get("machine")):
-            found.append(Measured(sweep, meta, wanted, recorded=True))
-    nothing = Measured(sweep, {}, [], recorded=True)
-    return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
+        run = read_run(path).of_sweep(sweep)
+        wanted = [row for row in run.figures if _asked(row, options)]
+        if wanted and named in (None, run.meta.get("machine")):
+            found.append(replace(run, figures=wanted))
+    newest = max(found, key=lambda run: (bool(run.meta["gpu"]), run.meta["date"]), default=Run({}, []))
+    return Measured(sweep, newest)
 
 
 def _asked(row: Figure, options: Options) -> bool:

@@ -30,16 +30,16 @@ def main() -> int:
             ok = ok and not arguments.stage
             continue
         seconds = arguments.seconds_per_cell or SECONDS.get(stage, SECONDS_PER_CELL)
-        running = Session(Options(arguments.sizes, arguments.dtypes, None, seconds))
-        measure_with_progress(running, STAGES[stage])
-        for line in [*running.failures, *running.skipped]:
+        session = Session(Options(arguments.sizes, arguments.dtypes, None, seconds))
+        measure_with_progress(session, STAGES[stage])
+        for line in [*session.failures, *session.skipped]:
             print(f"left out: {line}")
-        meta = running.meta(found, machine.conditions_since(conditions))
+        meta = dict(session.result(found, machine.conditions_since(conditions)).meta)
         meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
-        write_run(arguments.json_dir / f"peer-{stage}.json", meta, running.figures)
-        table += [*_lines(running.figures), *running.machine.missing]
-        ok = ok and running.ok
-        if running.interrupted:
+        write_run(arguments.json_dir / f"peer-{stage}.json", meta, session.figures)
+        table += [*_lines(session.figures), *session.machine.missing]
+        ok = ok and session.ok
+        if session.interrupted:
             return 130
     print(*table, sep="\n")
     return 0 if ok else 1

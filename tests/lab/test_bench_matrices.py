@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+import made_up
 import numpy as np
-import pictured
 import probed_once
 import pytest
 
@@ -18,8 +18,8 @@ from vecadd.bench import contestants, probes, recorded, sweeps, timing
 from vecadd.bench.operands import DEVICE, EXACT, MOST, Factors, Transposed, WrongSumError, compare_matrices
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session
+from vecadd.bench.sweeps import make_tables
 from vecadd.bench.tables import matrices as layout
-from vecadd.bench.tables import tables
 from vecadd.figures import Figure
 from vecadd.model import Gpu, Limits
 from vecadd.model import matrices as expected
@@ -290,7 +290,7 @@ def test_the_expectation_of_a_matrix_rung_is_for_the_benchs_shape() -> None:
 
 
 def test_the_documents_digits_are_quoted() -> None:
-    ours, columns = tables(pictured.sgemm())
+    ours, columns = make_tables(made_up.sgemm())
     assert [line.cells[1] for line in columns.lines if line] == ["556.38", "411.00", "130", "122"]
     assert {line.cells[4] for line in columns.lines if line} == {"2^27", "2^20"}
     assert [line.cells[4] for line in columns.lines if line and line.cells[0] == "sgemm_tiled"] == ["2^20"]
@@ -304,7 +304,7 @@ def test_quoted_times_are_the_recorded_figures() -> None:
 
 
 def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
-    rows = pictured.sgemm()
+    rows = made_up.sgemm()
     assert layout.steps(rows) == [
         "sgemm_tiled to sgemm_tuned at 1024 x 1024 x 4096: occupancy 25 to 50 %, 286 us to 390 us, 0.733 x as fast",
         "sgemm_tiled to sgemm_tuned at 8192 x 16384 x 4096: occupancy 25 to 50 %, 36.7 ms to 50 ms, 0.733 x as fast",
@@ -314,24 +314,24 @@ def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
 
 
 def test_a_transposes_table_has_no_columns_of_products() -> None:
-    (table,) = tables(pictured.transpose())
+    (table,) = make_tables(made_up.transpose())
     assert [column.name for column in table.columns][:3] == ["rung", "seconds", "GB/s"]
     assert all("sgemm" not in note for note in table.notes)
 
 
 def test_documents_show_both_tables_of_products_and_the_step() -> None:
-    lines = written.matrices(pictured.sgemm())
+    lines = written.matrices(made_up.sgemm())
     assert "| rung | seconds | TFLOP/s | % limit | gain | model | blocks | occ. % | regs | documents |" in lines
     assert sum(line.startswith("| sgemm_tiled |") for line in lines) == 3, (
         "at both sizes, and in the document's columns"
     )
-    assert f"- {layout.steps(pictured.sgemm())[-1]}" in lines
-    assert len(list(filter(None, written.matrices(pictured.transpose())))) == 2 + 2 + 8
+    assert f"- {layout.steps(made_up.sgemm())[-1]}" in lines
+    assert len(list(filter(None, written.matrices(made_up.transpose())))) == 2 + 2 + 8
 
 
 def test_rates_are_operations_of_products_and_bytes_of_transposes() -> None:
     def rates(rows: list[Figure]) -> list[float]:
         return [layout.rate(row) or math.nan for row in rows]
 
-    assert rates(pictured.sgemm()[:3]) == pytest.approx([6, 8, 30])
-    assert rates(pictured.transpose()[:1]) == [pictured.transpose()[0].gbps]
+    assert rates(made_up.sgemm()[:3]) == pytest.approx([6, 8, 30])
+    assert rates(made_up.transpose()[:1]) == [made_up.transpose()[0].gbps]

@@ -17,7 +17,7 @@ from vecadd.bench.contestants import Contestant, numpy_add
 from vecadd.bench.operands import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Session, Sweep
-from vecadd.bench.tables import tables
+from vecadd.bench.sweeps import make_tables
 from vecadd.bench.timing import Cell, Measurement, Samples, TimePredictor, paired_ratio
 from vecadd.figures import Figure
 from vecadd.model import theory
@@ -490,7 +490,7 @@ def test_a_race_is_caught_and_no_failure() -> None:
     assert running.ok
     assert (row.error, row.checked, row.seconds) == (None, False, pytest.approx(1e-6))
     assert row.params["caught"].startswith("element 0 is")
-    (table,) = tables([replace(row, sweep="ladder")])
+    (table,) = make_tables([replace(row, sweep="ladder")])
     assert table.notes[-1].startswith("ladder accumulating float32 100 is caught: ")
 
 

@@ -15,8 +15,7 @@ from vecadd.bench import cold, contestants, options, probes, recorded, run, swee
 from vecadd.bench.operands import HOST, Pattern, WrongSumError
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session
-from vecadd.bench.sweeps import blocksize, documents, ladder, latency
-from vecadd.bench.tables import tables
+from vecadd.bench.sweeps import blocksize, documents, ladder, latency, make_tables
 from vecadd.figures import Figure
 from vecadd.model import bytes_in_flight
 from vecadd.tables import Screen
@@ -130,7 +129,7 @@ def test_a_failing_rung_keeps_the_rest_of_every_sweep(
     assert [row.error for row in running.figures if row.name != broken] == [None] * sum(
         row.name != broken for row in running.figures
     )
-    assert all(table.lines for table in tables(running.figures))
+    assert all(table.lines for table in make_tables(running.figures))
 
 
 def test_a_look_that_fails_is_a_failed_row(swept: Callable[..., Session], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,10 +339,10 @@ def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> No
 def test_the_ladders_table_tells_gain_and_documents(swept: Callable[..., Session]) -> None:
     running = swept("ladder", rungs=("naive", "restrict", "strided"))
     printed = io.StringIO()
-    Screen(printed).show(tables(running.figures))
+    Screen(printed).show(make_tables(running.figures))
     printed = printed.getvalue()
     assert "4.02 ms (000)" in printed
-    cells = [cell for table in tables(running.figures) for line in table.lines if line for cell in line.cells]
+    cells = [cell for table in make_tables(running.figures) for line in table.lines if line for cell in line.cells]
     assert any("one element a thread" in cell for cell in cells)
     assert "after naive:" in printed
     assert "  stride 32" in printed

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import bench_rows
-import pictured
+import made_up
 import pytest
 import simulated_fleet as simulated
 
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.no_native
 
 def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001, **params: Any) -> Any:
     """A row whose p10 and p90 are so far from its median, as a share."""
-    made = bench_rows.row("ladder", rung, 1 << 20, seconds, 4500.0, **params)
+    made = made_up.figure("ladder", rung, 1 << 20, seconds, 4500.0, **params)
     return replace(made, spread=seconds and (seconds * (1 - spread), seconds * (1 + spread)))
 
 
@@ -39,7 +38,7 @@ def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
 
 
 def run_of(path: Path, rows: list[Figure]) -> str:
-    write_run(path, pictured.META, rows)
+    write_run(path, made_up.META, rows)
     return str(path)
 
 
@@ -139,7 +138,7 @@ def test_a_block_counts_where_it_is_swept_and_not_where_the_gpu_chose_it() -> No
 
 def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path) -> None:
     for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
-        meta = pictured.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
+        meta = made_up.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
         write_run(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
     found = figures.side(figures.read(figures.contents([tmp_path])))
     assert [figure.value for figure in found.figures.values()] == [3e-3]
@@ -172,7 +171,7 @@ def test_the_machines_are_told_where_they_differ_and_the_file_has_all_figures(
 ) -> None:
     old = run_of(tmp_path / "old.json", [row(), row("float4"), row("gone"), row("away")])
     new = tmp_path / "new.json"
-    write_run(new, pictured.META | {"machine": "another"}, [row(), row("float4", 2e-3), row("come")])
+    write_run(new, made_up.META | {"machine": "another"}, [row(), row("float4", 2e-3), row("come")])
     assert cli.main(["compare", old, str(new), "--least", "7.5", "--json", str(tmp_path / "found")]) == 1
     said = capsys.readouterr().out.splitlines()
     assert "the old run is of made-up, the new one of another" in said

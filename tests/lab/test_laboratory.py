@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pictured
+import made_up
 import pytest
 
 import vecadd
@@ -36,16 +36,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def record(folder: Path, name: str, rows: list[Figure], **meta: Any) -> None:
     path = folder / "made-up" / name
     path.parent.mkdir(exist_ok=True)
-    write_run(path, {**pictured.META, **meta}, rows)
+    write_run(path, {**made_up.META, **meta}, rows)
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(folder, "a.json", pictured.transfer(), date="2026-03-01T00:00:00+00:00", commit="new")
-    record(folder, "b.json", pictured.transfer(), date="2026-02-01T00:00:00+00:00", commit="old")
-    record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", commit="other")
+    record(folder, "a.json", made_up.transfer(), date="2026-03-01T00:00:00+00:00", commit="new")
+    record(folder, "b.json", made_up.transfer(), date="2026-02-01T00:00:00+00:00", commit="old")
+    record(folder, "c.json", made_up.latency(), date="2026-04-01T00:00:00+00:00", commit="other")
     meta, rows, recorded = laboratory.measure("transfer")
-    assert (meta["commit"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
+    assert (meta["commit"], len(rows), recorded) == ("new", len(made_up.transfer()), True)
     line = "transfer: recorded on Made-up GPU, 2026-03-01, commit new (no GPU here: none is plugged in)\n"
     assert capsys.readouterr().out == line
 
@@ -53,7 +53,7 @@ def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: 
 def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [replace(row, sweep="host") for row in pictured.transfer()]
+    rows = [replace(row, sweep="host") for row in made_up.transfer()]
     record(folder, "a.json", rows, gpu=[], date="2026-05-01T00:00:00+00:00")
     record(folder, "b.json", rows, date="2026-02-01T00:00:00+00:00")
     monkeypatch.setenv("VECADD_RECORDED", "1")
@@ -62,7 +62,7 @@ def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
 
 @pytest.mark.usefixtures("no_gpu")
 def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
-    record(folder, "a.json", pictured.transfer())
+    record(folder, "a.json", made_up.transfer())
     rows = laboratory.measure("transfer", sizes=(2**20, 2**26), rungs=("pinned",)).rows
     assert [(row.name, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
 
@@ -137,7 +137,7 @@ def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.Mo
     assert not measured.recorded
 
 
-MEASURED = Measured("ladder", pictured.META, pictured.ladder(), recorded=True)
+MEASURED = Measured("ladder", made_up.run(made_up.ladder()))
 
 
 def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> None:
@@ -151,11 +151,11 @@ def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> Non
 
 
 def test_a_documents_stage_is_no_row_to_compare_with() -> None:
-    measured = Measured("transfer", pictured.META, pictured.transfer(), recorded=True)
+    measured = Measured("transfer", made_up.run(made_up.transfer()))
     row = measured.fastest("pageable", 2**24)
     assert row is not None
     stage = replace(row, value=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
-    more = replace(measured, rows=[*measured.rows, stage])
+    more = Measured("transfer", made_up.run([*measured.rows, stage]))
     assert more.fastest("pageable", 2**24) == row
     assert more.gain("pinned", over="pageable", n=2**24) == measured.gain("pinned", over="pageable", n=2**24)
 
@@ -174,8 +174,8 @@ def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
 
 
 def test_a_gain_is_at_the_parameters_of_the_documents() -> None:
-    faster = pictured.row("ladder", "grid_stride", 2**26, 1e-5, parameters={"blocks_per_sm": 8})
-    more = replace(MEASURED, rows=[*MEASURED.rows, faster])
+    faster = made_up.figure("ladder", "grid_stride", 2**26, 1e-5, parameters={"blocks_per_sm": 8})
+    more = Measured("ladder", made_up.run([*MEASURED.rows, faster]))
     assert more.gain("grid_stride", over="naive") == MEASURED.gain("grid_stride", over="naive")
     assert more.fastest("grid_stride") == faster
 
@@ -189,13 +189,13 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    gpu = {**pictured.META["gpu"][0], "memory": 140 << 30}
+    gpu = {**made_up.META["gpu"][0], "memory": 140 << 30}
     probed = {
         "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},
         "latency": {"l1_seconds": 2e-8, "l2_seconds": 2e-7, "dram_seconds": 6e-7},
         "launch": {"kernel_seconds": 2e-6, "block_seconds": 6e-10, "turnaround_seconds": 1e-6},
     }
-    measured = replace(MEASURED, meta={**pictured.META, "gpu": [gpu], "limits": probed})
+    measured = Measured("ladder", made_up.run(made_up.ladder(), gpu=[gpu], limits=probed))
     measured.predict("naive", "float4")
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("naive, 2^26: expected ")
@@ -204,7 +204,8 @@ def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixt
 
 
 def test_a_limit_that_was_not_probed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    replace(MEASURED, meta={**pictured.META, "gpu": [{**pictured.META["gpu"][0], "memory": 1 << 37}]}).predict("naive")
+    gpu = [{**made_up.META["gpu"][0], "memory": 1 << 37}]
+    Measured("ladder", made_up.run(made_up.ladder(), gpu=gpu, limits={})).predict("naive")
     assert capsys.readouterr().out.startswith("naive: this run did not measure ")
 
 
@@ -236,15 +237,15 @@ def test_a_picture_says_in_words_what_it_shows() -> None:
 def host_rows(seconds: float, machine: str) -> Measured:
     rows = [
         replace(row, sweep="host", name="add", n=2**20, value=seconds, limit=1 / seconds)
-        for row in pictured.transfer()[:1]
+        for row in made_up.transfer()[:1]
     ]
-    return Measured("host", {**pictured.META, "machine": machine}, rows, recorded=True)
+    return Measured("host", made_up.run(rows, machine=machine))
 
 
 def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(folder, "a.json", host_rows(0.25, "there").rows, machine="there")
     record(folder, "b.json", host_rows(0.125, "elsewhere").rows, machine="elsewhere")
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "there"}, [], True))
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="there")))
     text = capsys.readouterr().out
     assert text.startswith(
         "host is of here (Made-up CPU, 16 threads), and transfer of another machine, there (Made-up "
@@ -255,7 +256,7 @@ def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytes
 
 
 def test_times_of_one_machine_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "here"}, [], True))
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="here")))
     assert capsys.readouterr().out == "host and transfer are of one machine, here: their times can be compared.\n"
 
 

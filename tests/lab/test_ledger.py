@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_rows import plain_row
+from made_up import plain_figure
 
 from benchmarks import ledger
 from benchmarks.ledger import CLAIMS, OPEN, VERDICTS, Recorded, evaluate, judge
@@ -22,7 +22,7 @@ DOCUMENT = ROOT / "docs" / "ledger.md"
 
 
 def row(rung: str, n: int, seconds: float | None, sweep: str = "ladder", **params: Any) -> Figure:
-    return plain_row(sweep=sweep, name=rung, n=n, value=seconds, params=params)
+    return plain_figure(sweep=sweep, name=rung, n=n, value=seconds, params=params)
 
 
 def slower(times: float, rung: str) -> list[Figure]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import plain_row
 from checks import H200
 from conftest import child_environment, run_child
+from made_up import plain_figure
 
 from vecadd import _nvidia_smi
 from vecadd.bench import machine
@@ -44,17 +44,17 @@ KEYS = [
 ]
 
 
-FAILED = plain_row(value=None, spread=None, fraction=None, checked=False, error="wrong result: element 3")
+FAILED = plain_figure(value=None, spread=None, fraction=None, checked=False, error="wrong result: element 3")
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_run(tmp_path / "x.json", {"machine": "here"}, [plain_row(), FAILED])
+    write_run(tmp_path / "x.json", {"machine": "here"}, [plain_figure(), FAILED])
     path = tmp_path / "x.json"
-    assert read_run(path) == Run({"machine": "here"}, [plain_row(), FAILED], path)
+    assert read_run(path) == Run({"machine": "here"}, [plain_figure(), FAILED], path)
 
 
 def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
-    write_run(tmp_path / "x.json", {}, [plain_row()])
+    write_run(tmp_path / "x.json", {}, [plain_figure()])
     content = json.loads((tmp_path / "x.json").read_text())
     assert list(content) == ["schema", "meta", "rows"]
     assert content["schema"] == SCHEMA
@@ -63,7 +63,7 @@ def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
 
 def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_path: Path) -> None:
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
-    write_run(tmp_path / "x.json", meta, [plain_row(), FAILED])
+    write_run(tmp_path / "x.json", meta, [plain_figure(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
     assert lines[:8] == [
         "{",
@@ -132,9 +132,9 @@ def test_every_recorded_file_says_its_schema() -> None:
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_run(tmp_path / "x.json", {"run": 1}, [plain_row()])
+    write_run(tmp_path / "x.json", {"run": 1}, [plain_figure()])
     with pytest.raises(TypeError):
-        write_run(tmp_path / "x.json", {"run": object()}, [plain_row()])
+        write_run(tmp_path / "x.json", {"run": object()}, [plain_figure()])
     assert read_run(tmp_path / "x.json").meta == {"run": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
@@ -282,7 +282,7 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
     changed: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     """And not when a plot or a table meets it."""
-    write_run(tmp_path / "x.json", {}, [plain_row(), plain_row()])
+    write_run(tmp_path / "x.json", {}, [plain_figure(), plain_figure()])
     content = json.loads((tmp_path / "x.json").read_text())
     content["rows"][1] |= changed
     (tmp_path / "x.json").write_text(json.dumps(content))
@@ -306,7 +306,7 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
 def test_a_field_of_the_meta_data_is_of_its_kind_whatever_it_is_called(
     meta: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    write_run(tmp_path / "x.json", meta, [plain_row()])
+    write_run(tmp_path / "x.json", meta, [plain_figure()])
     with pytest.raises(ValueError, match=rf"x\.json is not a result file: .*{re.escape(says)}"):
         read_run(tmp_path / "x.json")
 
@@ -330,12 +330,12 @@ def test_a_file_of_other_bytes_than_text_is_refused_by_name(tmp_path: Path) -> N
 def test_a_row_is_called_by_its_memory_and_its_clock_only_where_others_have_another(
     params: dict[str, str], label: str
 ) -> None:
-    assert plain_row(name="pinned", params=params).label == label
+    assert plain_figure(name="pinned", params=params).label == label
 
 
 @pytest.mark.parametrize(("fraction", "impossible"), [(None, False), (0.5, False), (1.0, False), (1.001, True)])
 def test_more_than_the_limit_is_impossible(fraction: float | None, impossible: bool) -> None:
-    assert plain_row(fraction=fraction).is_impossible is impossible
+    assert plain_figure(fraction=fraction).is_impossible is impossible
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bench_rows import row
+from made_up import figure
 
 from vecadd.bench.steps import KINDS, Step, at_work, stages, stages_of, steps
 from vecadd.figures import read_run
@@ -62,4 +62,4 @@ def test_a_recorded_rows_stages_are_those_of_its_timeline() -> None:
 
 
 def test_a_row_without_stages_has_none() -> None:
-    assert stages_of(row("transfer", "streams4", 1000, 3.1e-3)) is None
+    assert stages_of(figure("transfer", "streams4", 1000, 3.1e-3)) is None

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
-from bench_rows import ROWS
+from made_up import FIGURES
 
 from vecadd import _terminal
-from vecadd.bench.tables import tables
+from vecadd.bench.sweeps import make_tables
 from vecadd.tables import Screen, Style, Table, columns, prose, table_as_text
 
 pytestmark = pytest.mark.no_native
 
 WIDTHS = (30, 60, 80, 100, 140)
-EVERY = [(sweep, at) for sweep in ROWS for at in range(len(tables(ROWS[sweep])))]
+EVERY = [(sweep, at) for sweep in FIGURES for at in range(len(make_tables(FIGURES[sweep])))]
 LEFT_OUT = re.compile(r"left out at \d+ columns: (.*) \(\d+ columns show all\)")
 
 
@@ -47,7 +47,7 @@ def unwrapped(shown: str) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("sweep", "at"), EVERY)
 def test_every_cell_is_whole_or_its_column_is_named_as_left_out(sweep: str, at: int, width: int) -> None:
-    table = tables(ROWS[sweep])[at]
+    table = make_tables(FIGURES[sweep])[at]
     shown = text(table, width)
     found = LEFT_OUT.search(unwrapped(shown))
     left_out = found[1].split(", ") if found else []
@@ -62,8 +62,8 @@ def test_every_cell_is_whole_or_its_column_is_named_as_left_out(sweep: str, at: 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("sweep", "at"), EVERY)
 def test_no_line_is_wider_than_the_terminal(sweep: str, at: int, width: int) -> None:
-    words = max(len(word) for word in text(tables(ROWS[sweep])[at], None).split() if not word.startswith("--"))
-    assert max(map(len, text(tables(ROWS[sweep])[at], width).splitlines())) <= max(width, words)
+    words = max(len(word) for word in text(make_tables(FIGURES[sweep])[at], None).split() if not word.startswith("--"))
+    assert max(map(len, text(make_tables(FIGURES[sweep])[at], width).splitlines())) <= max(width, words)
 
 
 GRID = """\

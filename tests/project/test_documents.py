@@ -285,8 +285,8 @@ def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
 def test_a_picture_keeps_a_colour_of_few_pixels() -> None:
     """Rungs that are wrong on purpose, whose bars are hardly longer than nothing."""
     image = pytest.importorskip("PIL.Image")
-    style = pytest.importorskip("vecadd.bench.plots.style")
-    wanted = [int(style.VERMILLION[at : at + 2], 16) for at in (1, 3, 5)]
+    plot = pytest.importorskip("vecadd.bench.plot")
+    wanted = [int(plot.VERMILLION[at : at + 2], 16) for at in (1, 3, 5)]
     with image.open(pictures.FOLDER / "ladder.png") as drawn:
         colours = [colour for _, colour in drawn.convert("RGB").getcolors()]
     assert min(max(abs(a - b) for a, b in zip(colour, wanted, strict=True)) for colour in colours) <= 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from bench_rows import META
+from made_up import META
 
 from benchmarks import gpu_stages, why
 from benchmarks.tables import checks, documents, verified

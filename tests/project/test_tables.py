@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META, plain_row
+from made_up import META, plain_figure
 
 from benchmarks import model_check
 from benchmarks.tables import documents
@@ -25,7 +25,7 @@ def compared(folder: Path, sweep: str, *ratios: tuple[str, str, int, float], **m
     """A file of a comparison: for each (library, dtype, n, ratio) our row and the other's."""
     rows: list[Figure] = []
     for library, dtype, n, ratio in ratios:
-        ours = plain_row(sweep=sweep, name="vecadd", dtype=dtype, n=n, value=1e-6, params={})
+        ours = plain_figure(sweep=sweep, name="vecadd", dtype=dtype, n=n, value=1e-6, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.004, ratio + 0.004]}
         rows += [ours, replace(ours, name=library, params=params)]
     (folder / "h200").mkdir(exist_ok=True)

@@ -2,20 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, refuse_shared, target
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
-from vecadd.bench import formats, machine, opening, options
+from vecadd.bench import machine, options, output, plot
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session, Sweep
-from vecadd.bench.sweeps import SWEEPS
-from vecadd.bench.tables import tables
-from vecadd.figures import Figure, replace_file, write_run
+from vecadd.bench.sweeps import SWEEPS, draw_run, make_tables
+from vecadd.figures import Run, replace_file, write_run
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -93,19 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
     sweeps = list(dict.fromkeys(arguments.sweeps)) or possible
-    running = Session(_axes(arguments))
-    measure_with_progress(running, [SWEEPS[name] for name in sweeps])
-    meta = running.meta(found, machine.conditions_since(conditions))
+    session = Session(_options(arguments))
+    measure_with_progress(session, [SWEEPS[name] for name in sweeps])
+    measured = session.result(found, machine.conditions_since(conditions))
     try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
-        written = _write(arguments, meta, running.figures)
+        written = _write(arguments, measured)
     finally:
-        _show(screen, meta, running.figures, sweeps)
+        _show(screen, measured, sweeps)
         if not arguments.sweeps and not found.gpus:
             screen.say(f"no GPU sweeps: {found.gpu_reason}")
     screen.say(*(f"written to {path}" for path in written if path != STDOUT))
-    if running.interrupted:
+    if session.interrupted:
         return INTERRUPTED
-    return 0 if running.ok else 1
+    return 0 if session.ok else 1
 
 
 def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
@@ -118,7 +116,7 @@ def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
     need_for("this", extras)
 
 
-def _axes(arguments: argparse.Namespace) -> Options:
+def _options(arguments: argparse.Namespace) -> Options:
     brief = not arguments.sweeps
     return Options(
         arguments.sizes,
@@ -130,41 +128,37 @@ def _axes(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Figure]) -> list[Path | str]:
+def _write(arguments: argparse.Namespace, measured: Run) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
     if arguments.json is not None:
-        write_run(arguments.json, meta, rows)
+        write_run(arguments.json, measured.meta, measured.figures)
     texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
-        (arguments.csv, lambda: formats.as_csv(rows)),
-        (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
-        (arguments.html, lambda: formats.as_page(meta, rows)),
+        (arguments.csv, lambda: output.as_csv(measured.figures)),
+        (arguments.markdown, lambda: output.as_markdown(measured)),
+        (arguments.html, lambda: output.as_page(measured)),
     )
     for path, text in texts:
         if path is not None:
             replace_file(path, text())
-    pictures: list[Path] = []
-    if arguments.plot is not None:
-        from vecadd.bench import plots
-
-        pictures = plots.save(meta, rows, arguments.plot, recorded=False)
+    pictures = [] if arguments.plot is None else plot.save(draw_run(measured), arguments.plot)
     files = (arguments.json, arguments.csv, arguments.markdown, arguments.html)
     return [path for path in files if path is not None] + pictures
 
 
-def measure_with_progress(running: Session, sweeps: Iterable[Sweep]) -> None:
+def measure_with_progress(session: Session, sweeps: Iterable[Sweep]) -> None:
     """Runs the sweeps; a terminal's stderr shows which cell is measured."""
     with status_line("bench") as tell:
         tell("probing the machine")
-        running.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
+        session.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
 
 
-def _show(screen: Screen, meta: Mapping[str, Any], rows: Sequence[Figure], sweeps: Sequence[str]) -> None:
-    screen.say(*opening.lines(meta, rows), "")
-    screen.show(tables(rows))
-    lines = opening.findings(meta, rows)
-    if not rows and not lines:
+def _show(screen: Screen, measured: Run, sweeps: Sequence[str]) -> None:
+    screen.say(*output.describe_machine(measured), "")
+    screen.show(make_tables(measured.figures))
+    lines = output.list_problems(measured)
+    if not measured.figures and not lines:
         lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
-    screen.say(*lines, *formats.method(meta))
+    screen.say(*lines, *output.describe_method(measured))
 
 
 def _sweep(text: str) -> str:

@@ -14,16 +14,17 @@ import numpy as np
 
 from vecadd import _core, _host
 from vecadd._machine import Info
+from vecadd.bench import layout, probes
 from vecadd.bench import machine as machine_facts
-from vecadd.bench import probes
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Pattern
 from vecadd.bench.options import Options, find_dtype, powers
+from vecadd.bench.plot import Picture
 from vecadd.bench.timing import LONGEST, METHOD, Cell, Measurement, TimePredictor
-from vecadd.figures import Figure
+from vecadd.figures import Figure, Run
 from vecadd.info import info
 from vecadd.model.theory import rotating_sets
-from vecadd.tables import show_size
+from vecadd.tables import Table, show_size
 
 DEFAULT_SIZES = powers(10, 28, 2)
 BRIEF_SIZES = powers(10, 26, 4)  # of a run of all sweeps
@@ -124,9 +125,8 @@ class Sweep:
     operand is allocated before its cell is measured.
 
     ``probes`` are made ahead of the cells, so that a run's opening shows them; ``extra`` gives figures that are not
-    measured in rounds; ``dtypes`` are those of a run that names none. ``tables`` and ``plot`` name modules, which are
-    imported when a table or a picture is made: `tables(sweep, figures)` of the one and `draw(drawing, meta, figures, *,
-    recorded)` of the other are called.
+    measured in rounds; ``dtypes`` are those of a run that names none. ``tables`` and ``pictures`` show the
+    sweep's figures; as texts ``tables`` and ``plot`` name modules of vecadd.bench.tables and vecadd.bench.plots.
     """
 
     name: str
@@ -136,7 +136,8 @@ class Sweep:
     probes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = DEFAULT_DTYPES
     extra: Callable[[Options, Machine], Sequence[Figure]] = lambda options, machine: ()
-    tables: str = "vecadd.bench.tables.plain"
+    tables: str | Callable[[list[Figure]], list[Table]] = layout.plain_tables
+    pictures: Callable[[Run], Iterable[Picture]] = lambda run: ()
     plot: str | None = None  # None: no picture
     by_dtype: bool = False  # whether there is a picture for each dtype
     pictured: Callable[[list[Figure]], list[Figure]] = lambda figures: figures  # picks those that the picture shows
@@ -195,9 +196,9 @@ class Session:
         """Whether there are figures and none of them, nor a sweep, failed."""
         return bool(self.figures) and not self.failures and all(figure.ok for figure in self.figures)
 
-    def meta(self, found: Info, conditions: dict[str, Any]) -> dict[str, Any]:
-        """The "meta" of this run's result file."""
-        return machine_facts.meta(
+    def result(self, found: Info, conditions: dict[str, Any]) -> Run:
+        """The run as its result file has it. ``conditions`` is what `conditions_since` gives."""
+        meta = machine_facts.meta(
             found,
             conditions,
             method=METHOD,
@@ -207,6 +208,7 @@ class Session:
             failures=self.failures,
             interrupted=self.interrupted,
         )
+        return Run(meta, self.figures)
 
     def _plan_cells(self, sweep: Sweep) -> list[Cell]:
         """The sweep's cells with the contestants that the options want."""
