@@ -127,6 +127,12 @@ def test_of_few_machines_the_intervals_decide(
     assert (len(found.worse), len(found.better)) == told
 
 
+@pytest.mark.parametrize(("value", "told"), [(95.1, 0), (94.9, 1)])
+def test_of_few_machines_a_change_counts_from_the_smallest_of_interest_on(value: float, told: int) -> None:
+    assert LEAST == 0.05
+    assert len(changed([machine()], [machine(value=value)]).worse) == told
+
+
 def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
     (better,) = tables.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
     assert better.title == "better than in the last run"

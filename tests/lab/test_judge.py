@@ -1,6 +1,7 @@
 """vecadd.ladder.judge: what is right is accepted and placed, and each trick is rejected by its name."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -254,6 +255,30 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path.write_text("")
     with pytest.raises(ValueError, match=r"neither a \.py nor a \.cu file"):
         judge(path)
+
+
+def state_of(pid: int) -> str:
+    """As /proc has it; nothing where there is no such process, or its parent has not asked for its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0].replace("Z", "")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize("ends", ["", "os._exit(3)"], ids=["accepted", "crash"])
+def test_what_a_contestant_has_started_ends_with_it(ends: str, file: Callable[[str], Path], tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, subprocess\n"
+        "started = subprocess.Popen(['sleep', '1000'])\n"
+        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(started.pid))\n"
+        "def add(a, b, out):\n"
+        f"    {ends or 'vecadd.add(a, b, out)'}\n"
+    )
+    judge(file(code), sizes=SIZES[:1], rounds=1)
+    started, end = int((tmp_path / "pid").read_text()), time.monotonic() + 60
+    while state_of(started) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not state_of(started)
 
 
 def test_a_script_that_judges_itself_is_told(file: Callable[[str], Path]) -> None:

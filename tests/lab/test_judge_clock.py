@@ -12,7 +12,7 @@ from vecadd.judge import clock, judge, run
 from vecadd.judge.clock import Timed
 from vecadd.judge.findings import Finding
 from vecadd.judge.places import LINE
-from vecadd.judge.session import FoundError
+from vecadd.judge.session import FoundError, Session
 
 pytestmark = pytest.mark.no_native
 
@@ -94,6 +94,41 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
         run._believe(timed, 1e-6, 2e-6)
     assert raised.value.finding.kind == "returned early"
     assert raised.value.finding.words.endswith(words)
+
+
+def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
+    timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    held: list[float] = []
+    monkeypatch.setattr(clock, "time", lambda *arguments: timed)
+    monkeypatch.setattr(run, "_believe", lambda timed, *least: held.extend(least))
+    monkeypatch.setattr(run, "_advice", lambda *arguments: ())
+    gpu = {"cc_major": 9, "cc_minor": 0, "l2": 2 * 10**6}
+    probed = {"device": {"gbps": 100.0}, "launch": {"kernel_seconds": 4e-6}}
+    size = run._time(SimpleNamespace(itemsize=4), 10**6, gpu, "float32", probed, 3, lambda what: None)  # type: ignore
+    assert held == pytest.approx([10e6 / 105e9, 3.6e-6])
+    assert size.limit == pytest.approx(12e6 / 100e9)
+
+
+def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
+    """100 us and one and a half times what the contestant took to queue its last call, up to 5 ms of it; 10 ms more
+    where it holds kernels back."""
+    nothing = (0,) * 5
+    answer = {"regions": [nothing] * 7, "at_rest": nothing, "later": nothing, "persisting": 0, "unordered": False}
+    took, asked = iter([2e-3, 1.0, 0.0]), []
+
+    def ask(timeout: float, **question: Any) -> dict[str, Any]:
+        asked.append(question)
+        return answer | {"seconds": 1.0, "host": next(took)} if question["ask"] == "call" else {}
+
+    session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
+    room = session.stage(1000)
+    for _ in range(3):
+        session.call(room, (0, 0, 0), "here", held=True)
+    hows = [question["how"] for question in asked if question["ask"] == "call"]
+    delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
+    assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)
+    assert [how["hold"] for how in hows] == pytest.approx([2e9 * (delay + 9.9e-3) for delay in delays], abs=1)
 
 
 def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:

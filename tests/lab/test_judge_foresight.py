@@ -99,10 +99,10 @@ def test_nothing_is_prepared_between_timed_calls() -> None:
     assert len({(asked["stage"], asked["start"]) for asked in timed}) == foresight.SETS
 
 
-def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None:
+def test_timed_calls_find_the_l2_full_where_the_operands_take_a_sixteenth_of_it() -> None:
     child = MadeUp(1.0)
     session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
-    for n in (1000, 100_000):
+    for n in (5461, 5462):
         session.seconds(session.stage(n), "timed")
     assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
 

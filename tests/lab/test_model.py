@@ -115,6 +115,7 @@ def test_what_cannot_be_is_a_value_error(call):
         (768, 16, 0, 2, 0.75, "threads"),
         (256, 64, 0, 4, 0.5, "registers"),
         (256, 33, 0, 6, 0.75, "registers"),  # 40 a thread: they come by the 256 a warp
+        (32, 80, 0, 24, 0.375, "registers"),  # 6 warps in each of four partitions, which leaves room for one in none
         (256, 16, 100 << 10, 2, 0.25, "shared memory"),
     ],
 )

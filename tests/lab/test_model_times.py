@@ -9,7 +9,7 @@ from modelled import H200, LIMITS, RUNGS, expect
 
 import vecadd.ladder
 from vecadd import _core, model
-from vecadd.model import Limits, kernels
+from vecadd.model import Limits, hosts, kernels
 
 pytestmark = pytest.mark.no_native
 
@@ -144,6 +144,13 @@ def test_every_rung_has_an_expectation_from_a_full_set_of_limits(name):
     assert None not in vars(LIMITS).values()
     for dtype in RUNGS[name]["dtypes"]:
         assert 0 < expect(name, 10**5, dtype) < 10
+
+
+def test_the_other_threads_wake_one_after_the_other_between_the_first_and_the_last():
+    limits = Limits(threads=4, wake_one=3e-6, wake=9e-6)
+    assert [hosts.wake(limits, number) for number in (1, 2, 3, 4)] == pytest.approx([3e-6, 6e-6, 9e-6, 9e-6])
+    assert hosts.wake(replace(limits, wake_one=None), 1) == 9e-6
+    assert hosts.wake(replace(limits, threads=2), 1) == 3e-6
 
 
 def test_processors_together_are_ahead_of_one_once_they_have_woken():

@@ -88,7 +88,7 @@ def test_overlapping_stages_take_the_slowest_of_them(name):
     assert found.seconds == pytest.approx(NBYTES / LIMITS.to_device + 2 * NBYTES / LIMITS.both)
 
 
-@given(st.floats(1e9, 1e11), st.floats(1e9, 1e11), st.floats(1, 2))
+@given(st.floats(1e9, 1e11), st.floats(1e9, 1e11), st.floats(1, 2.2))
 def test_what_overlaps_is_bound_as_the_benchs_limit_is(up, down, ways):
     limits = replace(LIMITS, to_device=up, to_host=down, both=ways * min(up, down))
     bound = 3 * NBYTES / link_gbps(up, limits.both) / 1e9

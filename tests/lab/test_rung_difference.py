@@ -25,7 +25,7 @@ def changed(diff: str, sign: str) -> list[str]:
 
 def test_sources_differ_in_the_load_and_not_in_the_comments_at_their_heads() -> None:
     diff = ladder.diff("naive", "float4")
-    assert diff.startswith("--- cuda/lab/ladder/06_naive.cu\n+++ cuda/lab/ladder/14_float4.cu\n@@ ")
+    assert diff.startswith("--- cuda/lab/sharing.cu\n+++ cuda/lab/vectors.cu\n@@ ")
     assert any("reinterpret_cast<const vector *>(a)[i]" in line for line in changed(diff, "+"))
     assert any(line.startswith("naive_add(") for line in changed(diff, "-"))
     assert [line for line in (*changed(diff, "+"), *changed(diff, "-")) if line.startswith("//")] == []
