@@ -269,22 +269,24 @@ class HostLimit:
 # "loaded". Raises ValueError for other names and numbers, and what every device call raises.
 #
 # "rates": bytes a second, best of the rounds: "read", "write" and "copy" (which reads half of its bytes) of the memory
-# over     nbytes, "l2_read" and "l2_write" over a quarter of the L2. "link": bytes a second of copies of nbytes from
-# and to page-locked memory: "to_device", "to_host", and "both" at once in     sum. "latency": seconds of a load in a
-# chain of dependent loads: in "l1", "l2" and "dram"; "page", in the L2, each in a page of     its own; "stream", of a
-# round of a block that reads two arrays side by side from DRAM, a word a thread; and "atomic",     of an atomic
-# addition to an address that a whole block adds to. "loaded": DRAM under load over nbytes, lists: "bytes" of loads in
-# flight on each multiprocessor, "seconds" until they have     all arrived, and "rate", bytes a second of all
-# multiprocessors; the last entries are 0 where a multiprocessor has     too few threads for them. "launches": seconds:
-# "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty grid     starts;
-# "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each further     kernel
-# of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done that nothing is
-# ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many bytes that are in
-# no cache; "table", until a table of one job is written, copied and worked through, and "job", for each further one.
-# From compute capability 9.0 on also of programmatic launches: "waiting", each further one of a queue, "triggering",
-# where each lets the next begin early, "triggering_node", in a graph, "triggering_block", each block of such a grid,
-# "programmatic_issued", what the host takes to queue one, and "released", in that graph, from the end of a kernel to
-# the work of the next.
+#     over nbytes, "l2_read" and "l2_write" over a quarter of the L2.
+# "link": bytes a second of copies of nbytes from and to page-locked memory: "to_device", "to_host", and "both" at once
+#     in sum.
+# "latency": seconds of a load in a chain of dependent loads: in "l1", "l2" and "dram"; "page", in the L2, each in a
+#     page of its own; "stream", of a round of a block that reads two arrays side by side from DRAM, a word a thread;
+#     and "atomic", of an atomic addition to an address that a whole block adds to.
+# "loaded": DRAM under load over nbytes, lists: "bytes" of loads in flight on each multiprocessor, "seconds" until they
+#     have all arrived, and "rate", bytes a second of all multiprocessors; the last entries are 0 where a multiprocessor
+#     has too few threads for them.
+# "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty
+#     grid starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each
+#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done
+#     that nothing is ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many
+#     bytes that are in no cache; "table", until a table of one job is written, copied and worked through, and "job",
+#     for each further one. From compute capability 9.0 on also of programmatic launches: "waiting", each further one of
+#     a queue, "triggering", where each lets the next begin early, "triggering_node", in a graph, "triggering_block",
+#     each block of such a grid, "programmatic_issued", what the host takes to queue one, and "released", in that graph,
+#     from the end of a kernel to the work of the next.
 def probe(
     name: Literal["rates", "link", "latency", "loaded", "launches"], device: int, nbytes: int = 0, rounds: int = 0, /
 ) -> dict[str, Any]: ...
