@@ -12,7 +12,7 @@ from cuda_failures import CUDA_CALLS, INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN
 import vecadd
 from vecadd import _core
 
-N = 35_001  # two chunks of a transfer; those of longer ones fail in tests/c/test_transfer_failures.c
+N = 35_001  # two chunks of a transfer; those of longer ones fail in tests/c/test_transfer.c
 
 
 class Work:

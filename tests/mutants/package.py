@@ -56,7 +56,7 @@ PACKAGE = (
         "vecadd/files.py",
         "    run_uninterrupted(work, progress)\n",
         "    work(Check(), progress)\n",
-        "tests/add/test_files_interrupts.py",
+        "tests/add/test_files_failures.py",
         "cleared_away",
     ),
     Mutant(
@@ -72,7 +72,7 @@ PACKAGE = (
         "vecadd/_uninterrupted.py",
         "                raised = error if raised is None else raised  # and",
         "                raise  # and",
-        "tests/add/test_files_interrupts.py",
+        "tests/add/test_files_failures.py",
         "several_interrupts",
     ),
     Mutant(
