@@ -1,11 +1,9 @@
-/* layout.h: random layouts of three operands beside an odometer that goes through every element as the shape has it;
- * overlap.h: random intervals beside a look at each two of them. */
+/* layout.h: random layouts of three operands beside an odometer that goes through every element as the shape has it. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/layout.h"
-#include "base/overlap.h"
 #include "check.h"
 
 enum { CASES = 20000, MAX_AXES = 5, MAX_ELEMENTS = 4096 };
@@ -205,44 +203,6 @@ test_elements_are_counted_or_the_shape_is_refused(void)
     CHECK(layout_count(0, NULL, 16, &one) && one == 1);
 }
 
-static bool
-meet(const struct interval *p, const struct interval *q)
-{
-    return p->group != q->group && (p->written || q->written) && p->begin < q->end && q->begin < p->end;
-}
-
-static void
-test_an_overlap_of_pairs_is_found_exactly_where_there_is_one(void)
-{
-    enum { TRIES = 20000, INTERVALS = 12 };
-    unsigned state = 1;
-    int found_some = 0;
-    for (int try = 0; try < TRIES; try++) {
-        struct interval intervals[INTERVALS], scratch[INTERVALS], given[INTERVALS];
-        bool expected = false;
-        for (int i = 0; i < INTERVALS; i++) {
-            state = state * 1664525u + 1013904223u;
-            const uintptr_t far = (state >> 28) % 2 * ((uintptr_t)1 << (state >> 29) % 2 * 63);
-            const uintptr_t begin = far + (state >> 8) % 300, length = 1 + (state >> 20) % 12;
-            given[i] = intervals[i] = (struct interval){begin, begin + length, (size_t)(i / 3), i % 3 == 2};
-            for (int j = 0; j < i; j++)
-                expected |= meet(&given[i], &given[j]);
-        }
-        size_t groups[2];
-        const bool found = overlap_find(intervals, scratch, INTERVALS, groups);
-        CHECK(found == expected, "try %d", try);
-        found_some += found;
-        bool named = !found;
-        for (int i = 0; i < INTERVALS; i++)
-            for (int j = 0; j < INTERVALS; j++)
-                named |= given[i].group == groups[0] && given[j].group == groups[1] && given[i].written &&
-                         meet(&given[i], &given[j]);
-        CHECK(named, "try %d", try);
-    }
-    CHECK(found_some > TRIES / 10 && found_some < TRIES * 9 / 10, "%d", found_some);
-    CHECK(!overlap_find(NULL, NULL, 0, NULL));
-}
-
 int
 main(void)
 {
@@ -252,6 +212,5 @@ main(void)
     RUN(test_an_array_that_laps_itself_is_told);
     RUN(test_bounds_are_counted_or_refused);
     RUN(test_elements_are_counted_or_the_shape_is_refused);
-    RUN(test_an_overlap_of_pairs_is_found_exactly_where_there_is_one);
     return check_report();
 }

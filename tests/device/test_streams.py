@@ -271,6 +271,15 @@ def test_the_host_waits_for_nothing(double, driver, foreign):
     assert_same_values(out.numpy(), a + a)
 
 
+def test_each_stream_is_joined_once_and_none_to_itself(double, driver, foreign):
+    a, run_on, other = numbers(1), driver.stream(), driver.stream()
+    x, y, out = (foreign(a, stream=stream) for stream in (other, other, run_on))
+    for operands, joins in (((x, y, out), 2), ((out, out, out), 0)):  # after the other stream, and before it
+        before = double.calls("cudaStreamWaitEvent")
+        vecadd.add(*operands, stream=run_on)
+        assert double.calls("cudaStreamWaitEvent") == before + joins
+
+
 def test_sum_runs_on_the_first_operands_stream(driver, foreign):
     a, stream = numbers(1), driver.stream()
     operands = foreign(a, stream=stream), foreign(a, stream=driver.stream())
