@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META as MADE_UP
-from bench_rows import ROWS, RUNGS, plain_row
+from made_up import FIGURES, RUNGS, plain_figure
+from made_up import META as MADE_UP
 
 from benchmarks import model_check
 from benchmarks.tables import documents
-from vecadd.bench import results
-from vecadd.bench.results import Row
 from vecadd.bench.tables import parts
+from vecadd.figures import Figure, write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -38,11 +37,11 @@ EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 def recorded(tmp_path: Path) -> Path:
     """A folder of results: a size sweep on one machine."""
     rows = [
-        plain_row(sweep="size", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
+        plain_figure(sweep="size", name=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
         for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
     ]
     (tmp_path / "h200").mkdir()
-    results.write(tmp_path / "h200" / "size.json", META, rows)
+    write_run(tmp_path / "h200" / "size.json", META, rows)
     return tmp_path
 
 
@@ -95,9 +94,9 @@ after
 @pytest.fixture
 def sectioned(recorded: Path) -> Path:
     """The same folder with a comparison of another day beside the size sweep."""
-    ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28)
+    ours = plain_figure(sweep="peer-device", name="vecadd", n=1 << 28)
     later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later"}
-    results.write(recorded / "h200" / "peer-device.json", later, [ours])
+    write_run(recorded / "h200" / "peer-device.json", later, [ours])
     return recorded
 
 
@@ -116,14 +115,14 @@ def test_each_table_says_where_and_when_it_was_recorded_and_a_section_once_how(s
 def test_a_machine_without_a_gpu_has_no_version_of_cuda(recorded: Path) -> None:
     (recorded / "xeon").mkdir()
     on_host = {**META, "gpu": [], "versions": {"numpy": "2.5.2", "cuda": "13.0"}}
-    results.write(recorded / "xeon" / "size.json", on_host, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
+    write_run(recorded / "xeon" / "size.json", on_host, [plain_figure(sweep="size", name="tuned", n=1 << 28)])
     lines = documents.fill(EMPTY.replace("size", "size xeon"), recorded).splitlines()
     assert "*Xeon, 16 threads; 2026-01-02, commit abc; numpy 2.5.2. CUDA events.*" in lines
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
-    newer = plain_row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
-    results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
+    newer = plain_figure(sweep="size", name="tuned", n=1 << 28, gbps=4500.0, fraction=None)
+    write_run(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
     assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded)
 
 
@@ -157,13 +156,13 @@ def filled(table: str, folder: Path) -> str:
 
 def compared(folder: Path, sweep: str, *ratios: tuple[str, str, int, float], **meta: Any) -> None:
     """A file of a comparison: for each (library, dtype, n, ratio) our row and the other's."""
-    rows: list[Row] = []
+    rows: list[Figure] = []
     for library, dtype, n, ratio in ratios:
-        ours = plain_row(sweep=sweep, rung="vecadd", dtype=dtype, n=n, seconds=1e-6, params={})
+        ours = plain_figure(sweep=sweep, name="vecadd", dtype=dtype, n=n, value=1e-6, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.004, ratio + 0.004]}
-        rows += [ours, replace(ours, rung=library, params=params)]
+        rows += [ours, replace(ours, name=library, params=params)]
     (folder / "h200").mkdir(exist_ok=True)
-    results.write(folder / "h200" / f"{sweep}.json", {**MADE_UP, **meta}, rows)
+    write_run(folder / "h200" / f"{sweep}.json", {**MADE_UP, **meta}, rows)
 
 
 def test_where_nobody_is_ahead_the_list_says_so(tmp_path: Path) -> None:
@@ -207,8 +206,8 @@ GENERATED = ("ladder", "blocksize", "precision", "transfer", "stages", "latency"
 def generated(table: str, folder: Path) -> str:
     """The table's lines as README.md gets them from the fixed rows of every sweep, a file each."""
     (folder / "made-up").mkdir(exist_ok=True)
-    for sweep, rows in ROWS.items():
-        results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
+    for sweep, rows in FIGURES.items():
+        write_run(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
     return filled(table, folder)
 
 
