@@ -50,6 +50,13 @@ struct plan {
     const char *why; /* ROUTE_NONE: the reason, in a few words */
 };
 
+/* Bytes of each operand of a contiguous plan. */
+static inline size_t
+plan_bytes(const struct plan *plan)
+{
+    return plan->n * component_size[plan->component];
+}
+
 /* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the
  * batch. */
 struct batch_add {

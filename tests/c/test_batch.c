@@ -3,9 +3,10 @@
 #include <cuda_runtime_api.h>
 
 #include "check.h"
-#include "cuda/batch_kernel.h"
+#include "cuda/kernels.h"
 #include "double.h"
 #include "failures.h"
+#include "gpu/add.h"
 #include "gpu/device.h"
 #include "gpu/graph.h"
 #include "sums.h"

@@ -7,6 +7,7 @@
 #include "device_memory.h"
 #include "double.h"
 #include "failures.h"
+#include "gpu/add.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "sums.h"

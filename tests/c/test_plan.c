@@ -8,7 +8,6 @@
 #include "base/overlap.h"
 #include "check.h"
 #include "choose/plan.h"
-#include "choose/routes.h"
 
 static float x[64], y[64], z[64];
 
@@ -84,7 +83,7 @@ is_near(double seconds, double expected)
     return seconds > 0.999 * expected && seconds < 1.001 * expected;
 }
 
-/* The arrays are 1e8 float32, whose measured times are beside the constants in choose/routes.c. */
+/* The arrays are 1e8 float32, whose measured times are beside the constants in choose/plan.c. */
 static void
 the_formula_predicts_each_route(void)
 {

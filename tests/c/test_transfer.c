@@ -1,13 +1,12 @@
 /* transfer.h and the transfer rungs on the CUDA-runtime double: every mix of pinned and ordinary
  * memory, under many legal orders of the queued work, and with every CUDA call failing in turn. */
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <pthread.h>
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 #include "check.h"
 #include "double.h"
 #include "failures.h"

@@ -5,7 +5,6 @@
 #include "check.h"
 #include "double.h"
 #include "failures.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 

@@ -28,7 +28,7 @@ INSTALLED = "tests/add/test_install.py"
 CALLS = (
     Mutant(
         "the loop below where no worker is awake",
-        "csrc/choose/loop.c",
+        "csrc/choose/numpy_loop.c",
         "        schedule->fallback = &call->below;\n",
         "        schedule->fallback = NULL;\n",
         INSTALLED,
@@ -36,7 +36,7 @@ CALLS = (
     ),
     Mutant(
         "a run of NumPy's that depends on its order",
-        "csrc/choose/loop.c",
+        "csrc/choose/numpy_loop.c",
         "if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))",
         "if (overlaps_in_part(call->b, call->out, bytes))",
         INSTALLED,
@@ -44,7 +44,7 @@ CALLS = (
     ),
     Mutant(
         "a run of NumPy's with gaps in its sum",
-        "csrc/choose/loop.c",
+        "csrc/choose/numpy_loop.c",
         " || step[LAYOUT_SUM] != size",
         "",
         INSTALLED,

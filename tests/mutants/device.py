@@ -37,8 +37,8 @@ DEVICE = (
     Mutant(
         "stream join",
         "csrc/gpu/stream.c",
-        "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
-        "(void)after;",
+        "CUDA_CALL(status, cudaStreamWaitEvent, after, event, cudaEventWaitDefault);",
+        "0;",
         "tests/device/test_streams.py",
         "producers",
     ),
@@ -147,13 +147,13 @@ DEVICE = (
     Mutant(
         "errors of waits are not left",
         "csrc/gpu/stream.c",
-        "cudaGetLastError(); /* the caller has the error as the result */",
+        "device_ignore(error); /* the caller has it as the result */",
         ";",
         "test_batch",
     ),
     Mutant(
         "a query in relaxed mode",
-        "csrc/gpu/capture_mode.c",
+        "csrc/gpu/device.c",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;",
         "tests/device/test_captures.py",
@@ -186,7 +186,7 @@ DEVICE = (
     Mutant(
         "a plan that waits for another thread's launch",
         "csrc/gpu/graph.c",
-        "if (graph->stream == STREAM_PER_THREAD)",
+        "if (graph->work.stream == STREAM_PER_THREAD)",
         "if (true)",
         "tests/device/test_full_queues.py",
         "share_a_plan",
@@ -274,9 +274,9 @@ DEVICE = (
     ),
     Mutant(
         "a plan on a stream that the capture leads to",
-        "csrc/gpu/plan_graph.c",
-        "return stream_any_captures(plan->device, plan->stream, plan->join, (size_t)plan->joins, any, status);",
-        "return stream_captures(plan->device, plan->stream, any, status);",
+        "csrc/gpu/graph.c",
+        "stream_any_captures(work->device, work->stream, work->join, work->joins, &captures, status);",
+        "stream_captures(work->device, work->stream, &captures, status);",
         "tests/device/test_captures.py",
         "a_plan_on_a_stream",
     ),
@@ -322,7 +322,7 @@ DEVICE = (
     ),
     Mutant(
         "a capture turns the route off",
-        "csrc/choose/routes.c",
+        "csrc/choose/plan.c",
         "if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE)",
         "if (status->code == STATUS_MEMORY)",
         "tests/add/test_route_failures.py",
@@ -341,14 +341,14 @@ DEVICE = (
     Mutant(
         "a plan's rounding at its call",
         "csrc/choose/plan.c",
-        "plan->chosen && !may_leave_host(plan)",
+        "plan->chosen && (atomic_load(&gpu_barred) != 0 || !fpenv_is_default(fpenv_get()))",
         "false",
         "tests/add/test_routes.py",
         "rounds_and_flushes",
     ),
     Mutant(
         "registrations that are not one piece",
-        "csrc/transfer/slots.c",
+        "csrc/transfer/transfer.c",
         "CU_MEMORYTYPE_HOST && at - begin < size && bytes <= size - (at - begin);",
         "CU_MEMORYTYPE_HOST;",
         "test_transfer",
@@ -362,7 +362,7 @@ DEVICE = (
     ),
     Mutant(
         "the neutral element of bfloat16",
-        "csrc/gpu/strided.c",
+        "csrc/gpu/add.c",
         "value_is_float(row->value); component++",
         "value_is_float(row->value) && dtype != DTYPE_BFLOAT16; component++",
         EXTREMES,

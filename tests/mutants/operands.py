@@ -66,7 +66,7 @@ OPERANDS = (
     Mutant(
         "what a borrower wrote",
         "csrc/gpu/buffer.c",
-        "return device_buffer_moved(block) ? NULL : block->drop.stream;",
+        "return is_moved(block) ? NULL : block->drop.stream;",
         "return block->drop.stream;",
         OFFERED,
         "later_work",

@@ -11,6 +11,7 @@
 #include "double.h"
 #include "failures.h"
 #include "gpu/buffer.h"
+#include "gpu/add.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 #include "base/overlap.h"
 #include "check.h"
-#include "gpu/batch.h"
-#include "host/batch.h"
+#include "gpu/add.h"
+#include "host/add.h"
 #include "sums.h"
 
 enum { ADDS = 200, MOST = 20000, ROOM = 64, SALT_A = 1, SALT_B = 2 };
