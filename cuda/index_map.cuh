@@ -101,6 +101,14 @@ find_run(const Map &map, uint32_t number)
     return run;
 }
 
+/* Where an input's elements begin: the kernel's argument, or, where that is NULL, the number in the map. */
+template <typename Map>
+__device__ inline const char *
+input_of(const Map &map, int input, const char *given)
+{
+    return given ? given : reinterpret_cast<const char *>(map.scalar[input]);
+}
+
 /* The offset of an operand's element for a thread or element number. */
 __device__ inline int64_t
 offset_of(const index_map &map, int operand, uint32_t number)

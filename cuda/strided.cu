@@ -219,10 +219,8 @@ __global__ static void
 strided(const char *a, const char *b, char *c, const __grid_constant__ long_index_map map)
 {
     const uint32_t first = blockIdx.x * blockDim.x * map.runs_a_thread + threadIdx.x;
-    if (!a)
-        a = reinterpret_cast<const char *>(map.scalar[0]);
-    if (!b)
-        b = reinterpret_cast<const char *>(map.scalar[1]);
+    a = input_of(map, 0, a);
+    b = input_of(map, 1, b);
     int64_t at[Runs];
     element_bytes x[Runs], y[Runs];
     UNROLLED

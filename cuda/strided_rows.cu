@@ -99,10 +99,8 @@ add_gathered(const char *a, const char *b, char *c, const __grid_constant__ inde
     const uint32_t first = static_cast<uint32_t>(thread_number()) * Count;
     if (first >= map.runs)
         return;
-    if (!a)
-        a = reinterpret_cast<const char *>(map.scalar[0]);
-    if (!b)
-        b = reinterpret_cast<const char *>(map.scalar[1]);
+    a = input_of(map, 0, a);
+    b = input_of(map, 1, b);
     const unsigned count = map.runs - first < Count ? map.runs - first : Count;
     const packed<16> x = gather<Size, Count>(map, 0, a, first, count), y = gather<Size, Count>(map, 1, b, first, count);
     store_same_dtype<Size, Count>(c + static_cast<uint64_t>(first) * Size, add_same_dtype<Size>(map.component, x, y),
@@ -196,10 +194,8 @@ add_mixed(const char *a, const char *b, char *c, const __grid_constant__ index_m
     const uint32_t number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= map.runs)
         return;
-    if (!a)
-        a = reinterpret_cast<const char *>(map.scalar[0]);
-    if (!b)
-        b = reinterpret_cast<const char *>(map.scalar[1]);
+    a = input_of(map, 0, a);
+    b = input_of(map, 1, b);
     const run run = find_run<COUNT>(map, number);
     packed<16> x = load_side<Size>(map, 0, a + run.at[0], run.count),
                y = load_side<Size>(map, 1, b + run.at[1], run.count);

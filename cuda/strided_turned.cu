@@ -254,10 +254,8 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     const uint32_t first[] = {tile.first[0] + own[0], tile.first[1] + own[1]};
     if (first[0] >= tiles.extent[0] || first[1] >= tiles.extent[1])
         return;
-    if (!b)
-        b = reinterpret_cast<const char *>(tiles.map.scalar[1]);
     a += tile.at[0] + offset_in(tiles, 0, own[0], own[1]);
-    b += tile.at[1] + offset_in(tiles, 1, own[0], own[1]);
+    b = input_of(tiles.map, 1, b) + tile.at[1] + offset_in(tiles, 1, own[0], own[1]);
     c += tile.at[LAYOUT_SUM] + offset_in(tiles, LAYOUT_SUM, own[0], own[1]);
 
     const uint32_t left[] = {tiles.extent[0] - first[0], tiles.extent[1] - first[1]};
@@ -455,10 +453,8 @@ add_turned(const char *a, const char *b, char *c, const __grid_constant__ tiles 
     const uint32_t part = 1u << shape.width;
     const tile tile = find_tile(tiles, PARTS * part, 1u << shape.height);
     const uint32_t left[] = {tiles.extent[0] - tile.first[0], tiles.extent[1] - tile.first[1]};
-    if (!b)
-        b = reinterpret_cast<const char *>(tiles.map.scalar[1]);
     a += tile.at[0];
-    b += tile.at[1];
+    b = input_of(tiles.map, 1, b) + tile.at[1];
     c += tile.at[LAYOUT_SUM];
 
     /* Turned, a thread's elements are along axis 0, `across` apart; straight, along axis 1, `down` apart. */

@@ -87,6 +87,10 @@ struct strided {
     unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* after `layout`, so that it is aligned for every component */
 };
 
+/* Whether out shares memory with an input in any other way than layout_overlaps allows; a, b and c point to first
+ * elements. */
+bool strided_overlaps(const struct strided *add, const void *a, const void *b, const void *c);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,7 +25,7 @@ struct host_schedule {
     bool narrow;           /* simd->narrower, if there is one and the component gains by it */
     bool stays_in_slice;   /* each thread keeps to its own slice, which its cache contains */
     size_t block;          /* units that a thread takes at a time: components, or elements of a strided sum */
-    const struct fallback_loop *fallback; /* NULL, or who adds where no worker takes part. Borrowed */
+    const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
 };
 
 struct host_simd;

@@ -154,12 +154,11 @@ reason_for(const struct plan *plan, struct routes_explanation *found)
 void
 routes_explain(const struct plan *plan, bool asked, struct routes_explanation *found)
 {
-    *found = (struct routes_explanation){.reason = ROUTES_ASKED};
-    const enum routes_reason reason = reason_for(plan, found);
+    *found = (struct routes_explanation){0};
+    found->reason = reason_for(plan, found);
     if (asked)
-        return;
-    found->reason = reason;
-    if (reason == ROUTES_FAILED) {
+        *found = (struct routes_explanation){.reason = ROUTES_ASKED, .pinned = found->pinned};
+    if (found->reason == ROUTES_FAILED) {
         pthread_mutex_lock(&lock);
         snprintf(found->failure, sizeof found->failure, "%s", failure);
         pthread_mutex_unlock(&lock);
@@ -302,14 +301,9 @@ take_layout(struct plan *plan, const struct addition *addition)
 static bool
 out_overlaps(const struct plan *plan, const struct strided *add)
 {
-    const void *const inputs[] = {plan->a, plan->b};
-    for (int k = 0; k < LAYOUT_SUM; k++) {
-        const bool same = inputs[k] == plan->c && add->dtype[k] != add->dtype[LAYOUT_SUM];
-        if (same || layout_overlaps(&add->layout, k, inputs[k], dtype_table[add->dtype[k]].itemsize, plan->c,
-                                    dtype_table[add->dtype[LAYOUT_SUM]].itemsize))
-            return true;
-    }
-    return false;
+    const enum dtype out = add->dtype[LAYOUT_SUM];
+    return (plan->a == plan->c && add->dtype[0] != out) || (plan->b == plan->c && add->dtype[1] != out) ||
+           strided_overlaps(add, plan->a, plan->b, plan->c);
 }
 
 /* Whether a new sum is in Fortran order: the host makes new sums in C or Fortran order only. */

@@ -45,9 +45,9 @@ queue_contiguous(const struct device_scope *scope, const struct plan *plan, void
 }
 
 static size_t
-itemsize_of(const struct strided *add, int operand)
+itemsize_of_sum(const struct strided *add)
 {
-    return dtype_table[add->dtype[operand]].itemsize;
+    return dtype_table[add->dtype[LAYOUT_SUM]].itemsize;
 }
 
 /* Sets an element to what leaves every other unchanged when added: -0.0, since 0.0 would turn -0.0 into 0.0. */
@@ -80,7 +80,7 @@ queue_strided(const struct plan *plan, void *temporary)
     if (!temporary)
         return strided_launch(plan->strided, plan->a, plan->b, plan->c, plan->stream);
     struct strided add = *plan->strided;
-    layout_make_dense(&add.layout, LAYOUT_SUM, itemsize_of(&add, LAYOUT_SUM));
+    layout_make_dense(&add.layout, LAYOUT_SUM, itemsize_of_sum(&add));
     const cudaError_t error = strided_launch(&add, plan->a, plan->b, temporary, plan->stream);
     return error == cudaSuccess ? queue_copy(plan, temporary) : error;
 }
@@ -191,12 +191,7 @@ device_temporary_bytes(const struct plan *plan)
         const size_t bytes = plan_bytes(plan);
         return overlaps_in_part(plan->a, plan->c, bytes) || overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
     }
-    const void *const inputs[] = {plan->a, plan->b};
-    const size_t itemsize = itemsize_of(add, LAYOUT_SUM);
-    for (int k = 0; k < LAYOUT_SUM; k++)
-        if (!add->is_scalar[k] && layout_overlaps(&add->layout, k, inputs[k], itemsize_of(add, k), plan->c, itemsize))
-            return plan->n * itemsize;
-    return 0;
+    return strided_overlaps(add, plan->a, plan->b, plan->c) ? plan->n * itemsize_of_sum(add) : 0;
 }
 
 int

@@ -38,7 +38,7 @@ defer_release(struct device_drop *drop)
         ;
 }
 
-/* Not so a graph's own memory, which is no pool's. */
+/* A graph's own memory, which is not from a pool, never is. */
 static bool
 must_be_parked(const struct device_buffer *block)
 {

@@ -43,7 +43,7 @@ struct device_scope {
  * that had none, and replace another library's by the primary one. A thread whose device is already current stays in
  * the context that it is in, of which the operands may be.
  *
- * Every call of the runtime's that is no question about devices is made inside such a scope: in a thread without a
+ * All calls of the runtime but questions about devices are made inside such a scope: in a thread without a
  * context it would make one on the thread's device. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
 

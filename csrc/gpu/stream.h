@@ -34,7 +34,7 @@ int stream_lead(int device, void **stream, void **others, size_t count, struct s
 /* Whether it is one of the first two, for which nobody has to be kept. No CUDA call, no wait. */
 bool stream_is_lasting(int device, const void *stream);
 
-/* What may be used after the call in place of a stream that has no owner who is kept. */
+/* What may be used after the call in place of a stream whose owner is not kept. */
 enum stream_stand_in {
     STREAM_LEGACY, /* the legacy default stream, whose order includes this one's and each thread's default stream */
     STREAM_NONE,   /* nothing is ordered after it, but what waits for the whole device */
@@ -56,7 +56,7 @@ struct stream_home {
     bool loose;               /* work that nothing is ordered after may use it (STREAM_NONE) */
 };
 
-/* `kept` is what keeps the stream; `lasting`: it has not to be kept. Without either the home is
+/* `kept` is what keeps the stream; `lasting`: nothing has to keep it. Without either the home is
  *   - the legacy default stream for a blocking stream, which is allocated on: each waits for the other by itself. The
  *     legacy default stream cannot be used while a blocking stream captures, as this call may have to;
  *   - a stream of vecadd's own for the others, which the caller orders by joins; it is of the device's primary context,

@@ -92,7 +92,7 @@ huge_region_pages_to_prefault(struct huge_region *region, int threads)
 
 /* Gives the pages within these bytes of a block back to the system. No other block is cut from there. Asks for no
  * huge pages up to there any more: the system would make one of the few pages that are left, and 50 kept sums of 256
- * KiB would come to take 100 MiB. Any thread may call it while the block is counted. */
+ * KiB would take 100 MiB. Any thread may call it while the block is counted. */
 static void
 huge_region_discard(struct huge_region *region, void *from, size_t bytes)
 {
@@ -265,7 +265,7 @@ has_limit(int resource)
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Where the address space has a limit, what is kept is missing to others in the process, who cannot ask the pool to
+/* Where the address space has a limit, the rest of the process lacks what is kept, and cannot ask the pool to
  * give it back: nothing is kept then, unless somebody wished it. A program may set the limit at any time. */
 static void
 find_bound(void)

@@ -12,7 +12,7 @@
 /* Use malloc for smaller blocks, unless many are kept: the C library keeps freed memory too. */
 enum { OUTPUT_POOL_MIN = 1 << 20 };
 
-/* A kept block that no sum has used for so long goes back to the system. The next sum then writes to fresh pages: on
+/* Seconds after which an unused block goes back to the system. The next sum then writes to fresh pages: on
  * two cores of an EPYC 79 ms in place of 35 for 200 MB, 25 in place of 11 for 64 MB; numpy.add takes 80 and 25, each
  * time. */
 enum { OUTPUT_POOL_SECONDS = 5 };
@@ -51,7 +51,9 @@ struct output_pool_counts {
 };
 struct output_pool_counts output_pool_counts(void);
 
-/* Mappings of huge pages that blocks are cut from, one behind the other. To fault in 256 KiB as pages of 4 KiB takes 88
+/* --- Parts of the pool, here for its tests alone.
+ *
+ * Mappings of huge pages that blocks are cut from, one after the other. To fault in 256 KiB as pages of 4 KiB takes 88
  * us on two cores of an EPYC, 76 if one call asks for all 64 of them (MADV_POPULATE_WRITE), and 16 as the eighth of a
  * huge page.
  *
@@ -61,7 +63,7 @@ enum {
     HUGE_REGION = 32 << 20, /* bytes of a region: the system backs a huge page of it when a block there is written */
 };
 
-/* At the begin of what it describes. */
+/* At the start of its mapping. */
 struct huge_region {
     size_t cut;     /* bytes from here on that blocks have had, and this */
     size_t blocks;  /* that have not gone back */
@@ -69,7 +71,7 @@ struct huge_region {
     size_t backed;  /* bytes from here on whose pages have been left to the threads that write, or faulted in */
 };
 
-/* Whether the system has huge pages of HUGE_PAGE bytes for who asks for them. Reads files. */
+/* Whether the system gives huge pages of HUGE_PAGE bytes to programs that ask for them. Reads files. */
 bool huge_pages_are_there(void);
 
 /* NULL if there is no memory. */
@@ -77,8 +79,8 @@ struct huge_region *huge_region_map(void);
 
 void huge_region_unmap(struct huge_region *region);
 
-/* A block of zeros, as aligned as is asked for, with room before it that is the caller's too; NULL if the region has no
- * more. */
+/* A block of zeros, with that alignment and with `before` bytes in front of it that are the caller's too; NULL if the
+ * region has no room for it. */
 void *huge_region_allocate(struct huge_region *region, size_t before, size_t bytes, size_t alignment);
 
 /* Huge pages of a region that follow each other. */

@@ -35,7 +35,7 @@ struct transfer_options {
     const struct transfer_observer *observer; /* NULL: none */
 };
 
-/* The third result of transfer_add, besides 0 and -1: it failed after writing to c, which is no sum. */
+/* The third result of transfer_add, besides 0 and -1: it failed after writing to c, which is then undefined. */
 enum { TRANSFER_SPOILED = -2 };
 
 /* The type of transfer_add and hybrid_add. */

@@ -251,9 +251,9 @@ def test_the_first_gpu_in_use_takes_part(opened):
         vecadd.to_device(np.ones(3), "cuda:1")
         vecadd.to_device(np.ones(3), "cuda:0")
         a, b, out = arrays()
-        switches = control.calls("cudaSetDevice")
+        switches = control.calls("cuCtxSetCurrent")
         assert launches(lambda: vecadd.add(a, b, out)) > 0
-        assert control.calls("cudaSetDevice") > switches  # from the current one, cuda:0
+        assert control.calls("cuCtxSetCurrent") > switches  # from the current one, cuda:0
     """)
 
 
