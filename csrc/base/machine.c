@@ -2,15 +2,16 @@
 
 #include <limits.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A limit that control groups set. */
-struct cgroup_limit {
-    const char *controller;              /* "cpu", "memory": the name of its hierarchy in version 1 */
-    long long (*v1)(const char *folder); /* reads the limit of the group in `folder`; 0: none */
-    long long (*v2)(const char *folder);
+/* What a control group limits. */
+enum limit {
+    LIMIT_PROCESSORS, /* rounded up to whole ones */
+    LIMIT_MEMORY,     /* bytes */
+    LIMIT_ROOM,       /* bytes of memory left, plus one, because 0 is no limit */
 };
 
 static FILE *
@@ -46,6 +47,30 @@ two_numbers_in(const char *folder, const char *name, long long *first, long long
         fclose(file);
 }
 
+/* The limit of the group in `folder`, by the files of version 1 or 2; 0: none. */
+static long long
+limit_in(const char *folder, enum limit limit, bool v2)
+{
+    long long quota, period, most, used;
+    switch (limit) {
+    case LIMIT_PROCESSORS:
+        if (v2) /* "quota period", or "max period" for no limit */
+            two_numbers_in(folder, "cpu.max", &quota, &period);
+        else {
+            quota = number_in(folder, "cpu.cfs_quota_us");
+            period = number_in(folder, "cpu.cfs_period_us");
+        }
+        return quota > 0 && period > 0 ? quota / period + (quota % period != 0) : 0;
+    case LIMIT_MEMORY:
+        return number_in(folder, v2 ? "memory.max" : "memory.limit_in_bytes");
+    case LIMIT_ROOM:
+        most = limit_in(folder, LIMIT_MEMORY, v2);
+        used = number_in(folder, v2 ? "memory.current" : "memory.usage_in_bytes");
+        return most <= 0 ? 0 : used < most ? most - used + 1 : 1;
+    }
+    return 0;
+}
+
 /* The smaller of two limits; 0 is no limit. */
 static long long
 smaller_limit(long long a, long long b)
@@ -57,16 +82,16 @@ smaller_limit(long long a, long long b)
  * shows may not exist under the hierarchy's mount, whose top is then the container's own group; a missing folder counts
  * as no limit. */
 static long long
-up_the_tree(long long (*limit)(const char *folder), const char *mount, const char *hierarchy, const char *path)
+up_the_tree(enum limit limit, bool v2, const char *mount, const char *hierarchy, const char *path)
 {
     char folder[PATH_MAX];
     const size_t top = strlen(mount) + strlen(hierarchy);
     if (snprintf(folder, sizeof folder, "%s%s%s", mount, hierarchy, path) >= (int)sizeof folder)
         return 0;
-    long long smallest = limit(folder);
+    long long smallest = limit_in(folder, limit, v2);
     while (strlen(folder) > top) {
         *strrchr(folder, '/') = '\0';
-        smallest = smaller_limit(smallest, limit(folder));
+        smallest = smaller_limit(smallest, limit_in(folder, limit, v2));
     }
     return smallest;
 }
@@ -74,7 +99,7 @@ up_the_tree(long long (*limit)(const char *folder), const char *mount, const cha
 /* One line of the membership, "number:controllers:/path". Version 2 names no controllers; its hierarchy is the whole
  * mount, or `unified` beside those of version 1. A version 1 hierarchy has a folder or a link for each controller. */
 static long long
-limit_of_line(const struct cgroup_limit *limit, char *line, const char *mount)
+limit_of_line(enum limit limit, char *line, const char *mount)
 {
     char *controllers = strchr(line, ':');
     char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -84,18 +109,20 @@ limit_of_line(const struct cgroup_limit *limit, char *line, const char *mount)
     path[strcspn(path, "\n")] = '\0';
 
     if (*controllers == '\0')
-        return smaller_limit(up_the_tree(limit->v2, mount, "", path), up_the_tree(limit->v2, mount, "/unified", path));
+        return smaller_limit(up_the_tree(limit, true, mount, "", path),
+                             up_the_tree(limit, true, mount, "/unified", path));
+    const char *controller = limit == LIMIT_PROCESSORS ? "cpu" : "memory";
     char hierarchy[64];
-    snprintf(hierarchy, sizeof hierarchy, "/%s", limit->controller);
+    snprintf(hierarchy, sizeof hierarchy, "/%s", controller);
     for (char *name; (name = strsep(&controllers, ",")) != NULL;)
-        if (strcmp(name, limit->controller) == 0)
-            return up_the_tree(limit->v1, mount, hierarchy, path);
+        if (strcmp(name, controller) == 0)
+            return up_the_tree(limit, false, mount, hierarchy, path);
     return 0;
 }
 
 /* The smallest limit of the process's groups and all their ancestors; 0 if there is none. */
 static long long
-smallest_limit(const struct cgroup_limit *limit, const char *membership, const char *mount)
+smallest_limit(enum limit limit, const char *membership, const char *mount)
 {
     char line[PATH_MAX + 256];
     long long smallest = 0;
@@ -124,32 +151,10 @@ cpus_allowed(void)
     return 1;
 }
 
-static long long
-rounded_up(long long quota, long long period)
-{
-    return quota > 0 && period > 0 ? quota / period + (quota % period != 0) : 0;
-}
-
-static long long
-quota_v1(const char *folder)
-{
-    return rounded_up(number_in(folder, "cpu.cfs_quota_us"), number_in(folder, "cpu.cfs_period_us"));
-}
-
-/* cpu.max says "quota period", or "max period" for no limit. */
-static long long
-quota_v2(const char *folder)
-{
-    long long quota = 0, period = 0;
-    two_numbers_in(folder, "cpu.max", &quota, &period);
-    return rounded_up(quota, period);
-}
-
 int
 cpus_quota(const char *membership, const char *mount)
 {
-    static const struct cgroup_limit quota = {.controller = "cpu", .v1 = quota_v1, .v2 = quota_v2};
-    const long long smallest = smallest_limit(&quota, membership, mount);
+    const long long smallest = smallest_limit(LIMIT_PROCESSORS, membership, mount);
     return smallest < INT_MAX ? (int)smallest : INT_MAX;
 }
 
@@ -162,39 +167,6 @@ cpus_usable(void)
 }
 
 static long long
-limit_v1(const char *folder)
-{
-    return number_in(folder, "memory.limit_in_bytes");
-}
-
-static long long
-limit_v2(const char *folder)
-{
-    return number_in(folder, "memory.max");
-}
-
-/* The bytes left below a limit, plus one, because 0 is no limit. */
-static long long
-room(long long limit, long long used)
-{
-    if (limit <= 0)
-        return 0;
-    return used < limit ? limit - used + 1 : 1;
-}
-
-static long long
-room_v1(const char *folder)
-{
-    return room(limit_v1(folder), number_in(folder, "memory.usage_in_bytes"));
-}
-
-static long long
-room_v2(const char *folder)
-{
-    return room(limit_v2(folder), number_in(folder, "memory.current"));
-}
-
-static long long
 machine_bytes(void)
 {
     return (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -203,8 +175,7 @@ machine_bytes(void)
 size_t
 ram_usable(const char *membership, const char *mount)
 {
-    static const struct cgroup_limit limit = {.controller = "memory", .v1 = limit_v1, .v2 = limit_v2};
-    const long long machine = machine_bytes(), group = smallest_limit(&limit, membership, mount);
+    const long long machine = machine_bytes(), group = smallest_limit(LIMIT_MEMORY, membership, mount);
     return (size_t)(group > 0 && group < machine ? group : machine);
 }
 
@@ -226,7 +197,6 @@ machine_available(void)
 size_t
 ram_available(const char *membership, const char *mount)
 {
-    static const struct cgroup_limit limit = {.controller = "memory", .v1 = room_v1, .v2 = room_v2};
-    const long long machine = machine_available(), group = smallest_limit(&limit, membership, mount);
+    const long long machine = machine_available(), group = smallest_limit(LIMIT_ROOM, membership, mount);
     return (size_t)(group > 0 && group - 1 < machine ? group - 1 : machine);
 }

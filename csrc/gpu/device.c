@@ -40,7 +40,7 @@ capture_is_why(cudaError_t error)
 
 /* The driver's own functions, which the runtime has no counterpart of. */
 struct driver {
-    device_pointer_attributes *attributes;
+    CUresult (*attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
     CUresult (*get_current)(CUcontext *);
     CUresult (*set_current)(CUcontext);
     CUresult (*retain)(CUcontext *, CUdevice);
@@ -93,10 +93,11 @@ table_make(struct device_table **made, struct status *status)
     if (!table)
         return status_set(status, STATUS_MEMORY, "there is no memory for the table of %d GPUs", count);
     table->count = count;
-    table->driver = (struct driver){.attributes = (device_pointer_attributes *)attributes,
-                                    .get_current = (CUresult(*)(CUcontext *))get_current,
-                                    .set_current = (CUresult(*)(CUcontext))set_current,
-                                    .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
+    table->driver =
+        (struct driver){.attributes = (CUresult(*)(unsigned, CUpointer_attribute *, void **, CUdeviceptr))attributes,
+                        .get_current = (CUresult(*)(CUcontext *))get_current,
+                        .set_current = (CUresult(*)(CUcontext))set_current,
+                        .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
     for (int i = 0; i < count; i++)
         pthread_mutex_init(&table->state[i].lock, NULL);
     *made = table;
@@ -486,11 +487,18 @@ device_make_current(int device, struct device_before *before, struct status *sta
     return 0;
 }
 
-device_pointer_attributes *
-device_attributes_of_pointers(struct status *status)
+int
+device_find_memory(uintptr_t at, struct known_memory *found, struct status *status)
 {
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&found->type, &found->device, &found->begin, &found->bytes};
     const struct device_table *table = table_get(status);
-    return table ? table->driver.attributes : NULL;
+    *found = (struct known_memory){.device = -1};
+    if (!table)
+        return -1;
+    return cuda_result(status, table->driver.attributes(sizeof names / sizeof *names, names, values, at),
+                       "cuPointerGetAttributes");
 }
 
 void
@@ -533,30 +541,12 @@ launch_config_choose_on_current_device(struct add_call *call)
     return cudaSuccess;
 }
 
-struct range {
-    unsigned type; /* CUmemorytype, 0 for memory that the driver does not know */
-    int device;
-    CUdeviceptr begin;
-    size_t bytes;
-};
-
-static CUresult
-range_of(device_pointer_attributes *attributes, uintptr_t at, struct range *range)
-{
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&range->type, &range->device, &range->begin, &range->bytes};
-    *range = (struct range){.device = -1};
-    return attributes(sizeof names / sizeof *names, names, values, at);
-}
-
 bool
 device_knows_pointer(const void *pointer)
 {
     struct status ignored;
-    device_pointer_attributes *const attributes = device_attributes_of_pointers(&ignored);
-    struct range range;
-    return attributes && range_of(attributes, (uintptr_t)pointer, &range) == CUDA_SUCCESS && range.type != 0;
+    struct known_memory found;
+    return device_find_memory((uintptr_t)pointer, &found, &ignored) == 0 && found.type != 0;
 }
 
 int
@@ -567,8 +557,7 @@ device_check_pointer_near(const void *pointer, size_t bytes, const char *what, s
         *device = known->device;
         return 0;
     }
-    device_pointer_attributes *const attributes = device_attributes_of_pointers(status);
-    if (!attributes)
+    if (!table_get(status))
         return -1;
     if (!pointer)
         return status_set(status, STATUS_VALUE, "%s: the pointer is null, for %zu bytes", what, bytes);
@@ -578,8 +567,8 @@ device_check_pointer_near(const void *pointer, size_t bytes, const char *what, s
                           pointer);
 
     for (uintptr_t at = begin; at - begin < bytes;) {
-        struct range range;
-        if (cuda_result(status, range_of(attributes, at, &range), "cuPointerGetAttributes") < 0)
+        struct known_memory range;
+        if (device_find_memory(at, &range, status) < 0)
             return -1;
         bool is_known = range.type != 0 && at - range.begin < range.bytes;
         if (!is_known && at == begin)

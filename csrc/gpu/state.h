@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -91,10 +92,15 @@ bool capture_is_why(cudaError_t error);
 int device_count_if_known(void);
 const struct device_state *device_state_if_started(int device);
 
-/* The driver's cuPointerGetAttributes: one call where the runtime takes three. NULL with *status set. */
-typedef CUresult device_pointer_attributes(unsigned count, CUpointer_attribute *names, void **values,
-                                           CUdeviceptr pointer);
-device_pointer_attributes *device_attributes_of_pointers(struct status *status);
+/* The allocation or registration that an address is in. The driver answers: the runtime would make a context on the
+ * current device. Returns 0, or -1 with *status set. */
+struct known_memory {
+    unsigned type; /* CUmemorytype, 0 for memory that the driver does not know */
+    int device;
+    CUdeviceptr begin;
+    size_t bytes;
+};
+int device_find_memory(uintptr_t at, struct known_memory *found, struct status *status);
 
 /* Queues work (gpu/add.h) between the joins of its streams: its kernels, or their graph where that is not NULL. A plan
  * needs no temporary. */

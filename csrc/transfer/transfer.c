@@ -91,24 +91,16 @@ job_result(struct transfer *job, cudaError_t error, const char *call)
 #define JOB_CALL(job, function, ...) job_result(job, function(__VA_ARGS__), #function)
 
 /* Whether all of the memory is in one pinned allocation or registration: a copy that leaves one fails, whether into
- * another or into ordinary memory. Asks the driver, because the runtime's cudaPointerGetAttributes makes a context on
- * the current device. */
+ * another or into ordinary memory. */
 static int
 find_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
 {
-    unsigned type = 0;
-    CUdeviceptr begin = 0;
-    size_t size = 0;
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&type, &begin, &size};
+    struct known_memory found;
     const uintptr_t at = (uintptr_t)memory;
-    device_pointer_attributes *const attributes = device_attributes_of_pointers(status);
-    if (!attributes)
+    if (device_find_memory(at, &found, status) < 0)
         return -1;
-    if (cuda_result(status, attributes(3, names, values, at), "cuPointerGetAttributes") < 0)
-        return -1;
-    *pinned = type == CU_MEMORYTYPE_HOST && at - begin < size && bytes <= size - (at - begin);
+    *pinned =
+        found.type == CU_MEMORYTYPE_HOST && at - found.begin < found.bytes && bytes <= found.bytes - (at - found.begin);
     return 0;
 }
 

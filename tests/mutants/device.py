@@ -349,7 +349,7 @@ DEVICE = (
     Mutant(
         "registrations that are not one piece",
         "csrc/transfer/transfer.c",
-        "CU_MEMORYTYPE_HOST && at - begin < size && bytes <= size - (at - begin);",
+        "CU_MEMORYTYPE_HOST && at - found.begin < found.bytes && bytes <= found.bytes - (at - found.begin);",
         "CU_MEMORYTYPE_HOST;",
         "test_transfer",
     ),
