@@ -79,7 +79,7 @@ remove_holder(struct device_buffer *block)
     if (atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
         return false;
     if (block->memory && runtime_cuda_usable())
-        device_held_remove(block->bytes);
+        device_in_use_remove(block->bytes);
     return true;
 }
 
@@ -152,7 +152,7 @@ device_buffer_reuse(int device, void *stream, size_t bytes)
     kept_close();
     if (found) {
         atomic_store_explicit(&found->holders, 1, memory_order_relaxed);
-        device_held_add(bytes);
+        device_in_use_add(bytes);
     }
     return found;
 }
@@ -275,7 +275,7 @@ device_buffer_drop_at_once(struct device_buffer *block)
     const size_t bytes = block->bytes; /* read now: once kept, the block may be another thread's */
     if (!keep_for_reuse(block))
         return false;
-    device_held_remove(bytes);
+    device_in_use_remove(bytes);
     return true;
 }
 

@@ -33,13 +33,13 @@ count_remove(struct in_use *use, size_t bytes)
 }
 
 void
-device_held_add(size_t bytes)
+device_in_use_add(size_t bytes)
 {
     count_add(&device_in_use, bytes);
 }
 
 void
-device_held_remove(size_t bytes)
+device_in_use_remove(size_t bytes)
 {
     count_remove(&device_in_use, bytes);
 }

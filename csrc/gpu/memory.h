@@ -38,8 +38,8 @@ bool device_wait(int device);
 
 /* Counts what callers have: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and
  * adds what it takes up again. */
-void device_held_add(size_t bytes);
-void device_held_remove(size_t bytes);
+void device_in_use_add(size_t bytes);
+void device_in_use_remove(size_t bytes);
 
 /* Page-locked host memory, usable from every device; zero-filled. 0 bytes gives a valid pointer too. */
 int pinned_allocate(size_t bytes, void **memory, struct status *status);
