@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "cuda/batch_kernel.h"
+#include "cuda/kernels.h"
 #include "double.h"
 #include "failures.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "gpu/device.h"
 #include "gpu/graph.h"
 #include "gpu/stream.h"

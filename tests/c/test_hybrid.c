@@ -3,12 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 #include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "host/add.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 

@@ -2,7 +2,7 @@
  * and stream, tests/add/test_routes.py and tests/device say. */
 #include "base/overlap.h"
 #include "check.h"
-#include "choose/routes.h"
+#include "choose/plan.h"
 
 static float x[64];
 
@@ -12,7 +12,7 @@ is_near(double seconds, double expected)
     return seconds > 0.999 * expected && seconds < 1.001 * expected;
 }
 
-/* The arrays are 1e8 float32, whose measured times are beside the constants in choose/routes.c. */
+/* The arrays are 1e8 float32, whose measured times are beside the constants in choose/plan.c. */
 static void
 the_formula_predicts_each_route(void)
 {

@@ -1,6 +1,5 @@
 /* transfer.h on the CUDA-runtime double: ways, chunks and legal orders of the queued work, what is kept between
  * transfers, and every CUDA call failing in turn. Which sums come out, tests/device/test_transfer.py says. */
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 #include <cuda_runtime_api.h>

@@ -45,7 +45,7 @@ parked_block(void)
     struct status status;
     *parked = (struct parked_memory){.holder = parked, .bytes = 1024};
     CHECK(device_allocate(1, NULL, parked->bytes, &parked->memory, &status) == 0, "%s", status.text);
-    device_held_remove(parked->bytes);
+    device_in_use_remove(parked->bytes);
     return parked;
 }
 
