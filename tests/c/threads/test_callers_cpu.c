@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
+#include "base/machine.h"
 #include "check.h"
 #include "jobs.h"
 #include "set_clock.h"
