@@ -35,7 +35,7 @@ def source(rung: dict[str, Any]) -> Code:
 
 
 def _used_of_file(found: list[tuple[str, str]]) -> str:
-    """What the pieces use of the file of the first one, between the parts of its rungs, beside the pieces themselves."""
+    """What the pieces use of the file of the first one, between the parts of its rungs: what is not in them already."""
     file = found[0][0]
     between = [text for path, text in _pieces() if path == file and not re.search(ROW, text)]
     there = [each for text in between for each in re.split(r"\n\n+(?=\S)", text.strip("\n"))]
