@@ -90,10 +90,11 @@ host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_b
 }
 
 struct run {
-    host_add_function *add;
+    host_add_function *add, *stream;
     const char *a, *b;
     char *c;
     size_t size; /* bytes a component */
+    size_t n;    /* components */
     size_t skip; /* components of the block grid before c's first one */
 };
 
@@ -107,6 +108,14 @@ add_block(void *context, size_t begin, size_t end, int worker)
     end = end > run->skip ? end - run->skip : 0;
     if (begin < end)
         run->add(run->a + begin * run->size, run->b + begin * run->size, run->c + begin * run->size, end - begin);
+}
+
+/* The whole sum by streaming stores, where no worker takes part. */
+static void
+stream_all(void *context)
+{
+    const struct run *run = context;
+    run->stream(run->a, run->b, run->c, run->n);
 }
 
 static unsigned
@@ -141,15 +150,27 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
 {
     if (n == 0)
         return 0;
-    const bool streaming =
-        schedule->streaming || (schedule->streams_if_moved && output_address_changed(n * component_size[component], c));
+    const size_t size = component_size[component];
+    const bool moved = schedule->moved != NOT_STREAMED && output_address_changed(n * size, c);
+    const bool streaming = schedule->streaming || (moved && (schedule->moved == STREAMED || schedule->threads <= 1));
     host_add_function *add = host_loop(simd, schedule, component, streaming);
     if (schedule->threads <= 1)
         return add_alone(add, component_is_float(component), a, b, c, n);
 
     /* Blocks begin where c's address is a multiple of their size: no two threads write to one cache line, and one
      * thread alone touches a fresh huge page first. */
-    const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
-    struct run run = {.add = add, .a = a, .b = b, .c = c, .size = size, .skip = skip};
-    return host_run(schedule, n + skip, n * size, add_block, &run);
+    const size_t skip = (uintptr_t)c % (schedule->block * size) / size;
+    struct run run = {.add = add,
+                      .stream = host_loop(simd, schedule, component, true),
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .size = size,
+                      .n = n,
+                      .skip = skip};
+    const struct fallback_loop alone = {stream_all, &run};
+    struct host_schedule chosen = *schedule;
+    if (moved && !streaming && !chosen.fallback)
+        chosen.fallback = &alone;
+    return host_run(&chosen, n + skip, n * size, add_block, &run);
 }
