@@ -28,7 +28,7 @@ struct host_schedule {
     bool narrow;         /* simd->narrower, if there is one and the component gains by it */
     bool stays_in_slice; /* each thread keeps to its own slice, which its cache contains */
     size_t block;        /* units that a thread takes at a time: components, or elements of a strided sum */
-    const struct fallback_loop *fallback; /* NULL, or who adds where no worker takes part. Borrowed */
+    const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
 };
 
 struct host_simd;
@@ -52,6 +52,13 @@ struct plan {
     int joins;
     const char *why; /* ROUTE_NONE: the reason, in a few words */
 };
+
+/* Bytes of each operand of a contiguous plan. */
+static inline size_t
+plan_bytes(const struct plan *plan)
+{
+    return plan->n * component_size[plan->component];
+}
 
 /* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the
  * batch. */

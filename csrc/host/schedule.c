@@ -13,7 +13,7 @@
 #include <cpuid.h>
 #endif
 
-#include "base/min_max.h"
+#include "base/util.h"
 #include "host/threads.h"
 
 /* Measured for float32 in November 2026 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
