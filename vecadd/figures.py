@@ -286,7 +286,7 @@ def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is not a result file: it holds no object")
+        raise ValueError(f"{path} is not a result file: it is not an object")
     return content
 
 
