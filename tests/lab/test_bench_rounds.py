@@ -448,6 +448,15 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
     assert names(running.figures) == ["first", "second"]
 
 
+def test_an_interrupt_after_a_cell_keeps_its_figures() -> None:
+    def interrupt(figures: list[Figure]) -> list[Figure]:
+        raise KeyboardInterrupt
+
+    running = measured(cell(contestant("first", add_rightly), add_derived=interrupt))
+    assert running.interrupted
+    assert names(running.figures) == ["first"]
+
+
 # Outputs that are added to
 
 
