@@ -13,7 +13,7 @@ from vecadd import _machine, cli
 from vecadd.bench import machine, probes, timing
 from vecadd.check import document, findings, measure
 from vecadd.check.findings import Finding, Found
-from vecadd.check.rows import GROUPS, Expected
+from vecadd.check.measure import GROUPS, Expected
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -116,6 +116,6 @@ def graded() -> dict[str, Any]:
         "soak/gpu 0/rate", "rate over the soak", "gpu 0", "warning", 3000.0, "GB/s", (3000.0, 4000.0), (3800.0, None),
         "the first fifth", NASTY, "Look.", series=series,
     )  # fmt: skip
-    found = findings.of(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
+    found = findings.find_all(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
     meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
     return json.loads(json.dumps(document.of(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.
 
 
 def read(contents: list[dict[str, Any]]) -> list[checks.Check]:
-    return [checks.of(Path(f"{content['host']}.json"), content) for content in contents]
+    return [checks.check_of(Path(f"{content['host']}.json"), content) for content in contents]
 
 
 def written(contents: list[dict[str, Any]], folder: Path) -> Path:

@@ -142,7 +142,7 @@ COMMANDS = (
         "check", "whether this machine does what it should: an acceptance test", "vecadd.check.command", judges=True
     ),
     Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
-    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command", judges=True),
+    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare", judges=True),
     Command("tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune"),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),

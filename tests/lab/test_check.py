@@ -20,8 +20,7 @@ from vecadd.bench import machine
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
-from vecadd.check.measure import Measured
-from vecadd.check.rows import title_of
+from vecadd.check.measure import Measured, title_of
 from vecadd.figures import SCHEMA
 
 HOST = ["host add 2^14", "host add 2^10"]

@@ -13,8 +13,7 @@ from checks import H200, earlier
 from vecadd.bench.contestants import numpy_add
 from vecadd.bench.timing import Samples
 from vecadd.check import expected, measure
-from vecadd.check.measure import Measured
-from vecadd.check.rows import Expected, Row
+from vecadd.check.measure import Expected, Measured, Row
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.model.limits import RECORDED

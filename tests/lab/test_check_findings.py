@@ -10,11 +10,10 @@ import pytest
 from checks import EASY, H200, QUIET, Check, earlier, of_id, this_machine, told
 
 from vecadd.bench import machine
-from vecadd.check import findings, measure, nodes, texts
+from vecadd.check import findings, measure, topology
 from vecadd.check.document import status_of
 from vecadd.check.findings import Finding, Found
-from vecadd.check.measure import Measured
-from vecadd.check.rows import SEVERITIES, Expected, Row, title_of
+from vecadd.check.measure import SEVERITIES, Expected, Measured, Row, title_of
 
 pytestmark = pytest.mark.no_native
 
@@ -27,7 +26,7 @@ LINK = [
 def said(conditions: dict[str, Any] | None = None, rows: list[Row] | None = None, rounds: int = 2) -> list[Finding]:
     """All that is said of a machine with an H200."""
     measured = Measured(rows={row.title: row for row in (LINK if rows is None else rows)})
-    return findings.of(
+    return findings.find_all(
         Found(replace(this_machine(), gpus=(H200,)), QUIET | (conditions or {}), measured, rounds=rounds)
     )
 
@@ -111,7 +110,7 @@ def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: s
 )
 def test_how_severe_a_row_is(row: Row, severity: str) -> None:
     assert row.severity == severity
-    text = texts.of(row, row.severity)
+    text = findings.explain_row(row, row.severity)
     assert text.meaning
     assert bool(text.next) == (severity in ("critical", "warning", "unknown"))
 
@@ -174,7 +173,7 @@ def test_each_rate_says_what_others_would_show() -> None:
     measured.add("device", "add 2^28", "GB/s", 4400.0)
     measured.add("pair", "copy to GPU 1", "GB/s", 390.0)
     measured.add("launch", "empty kernel", "s", 3e-6)
-    found = {each.id: each for each in findings.of(Found(replace(this_machine(), gpus=(H200,)), QUIET, measured))}
+    found = {each.id: each for each in findings.find_all(Found(replace(this_machine(), gpus=(H200,)), QUIET, measured))}
     rates = [each.normal for each in found.values() if each.unit == "GB/s"]
     assert len(rates) == 5
     assert all(normal and set(normal) == {"data sheet", "copy", "STREAM add", "ours", "why"} for normal in rates)
@@ -196,7 +195,8 @@ def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pa
         measured.add("pair", f"{way} to GPU 0", "GB/s", rate, gpu=1)
     gpus = (H200, replace(H200, index=1))
     found = {
-        each.id: each.normal or {} for each in findings.of(Found(replace(this_machine(), gpus=gpus), QUIET, measured))
+        each.id: each.normal or {}
+        for each in findings.find_all(Found(replace(this_machine(), gpus=gpus), QUIET, measured))
     }
     assert found["host memory/host/add 2^26"]["copy"] == "a memcpy that counts its bytes once: about 50 GB/s"
     link = found["link/gpu 1/to the device"]
@@ -252,7 +252,7 @@ HEALTHY = dict.fromkeys((machine.ECC_ERRORS, *machine.THROTTLING.values()), 0) |
 def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
     """checked(Healthy(...)): what the check says of it."""
     monkeypatch.setattr(measure, "ENOUGH", 1)
-    monkeypatch.setattr(nodes, "NODES", tmp_path / "node")
+    monkeypatch.setattr(topology, "NODES", tmp_path / "node")
     (tmp_path / "node" / "node0").mkdir(parents=True)
 
     def run(found: Healthy) -> tuple[int, dict[str, Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from checks import H200, Check, make_quick, of_id, this_machine
 
-from vecadd.check import expected, links, measure, nodes, topology
-from vecadd.check.links import UNKNOWN, Connection
+from vecadd.check import expected, findings, measure, topology
 from vecadd.check.measure import Measured
+from vecadd.check.topology import UNKNOWN, Connection
 
 pytestmark = pytest.mark.no_native
 
@@ -55,7 +55,7 @@ def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, rate: float | None) -> None:
     smi(word)
-    found = links.connections(GPUS, FACTS)
+    found = topology.connections(GPUS, FACTS)
     assert found.keys() == {(0, 1), (1, 0)}
     assert {each.name for each in found.values()} == {name}
     assert [each.rate for each in found.values()] == [rate if rate is None else pytest.approx(rate, rel=1e-3)] * 2
@@ -64,20 +64,20 @@ def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, r
 def test_the_links_of_a_gpu_are_those_of_its_own_number(smi: Any, tmp_path: Path) -> None:
     smi("NV18")
     (tmp_path / "nvlink").write_text(STATUS.format(0) + STATUS.format(1).replace("26.562", "50"))
-    found = links.connections(GPUS, FACTS)
+    found = topology.connections(GPUS, FACTS)
     assert (found[0, 1].rate, found[1, 0].rate) == (pytest.approx(18 * 50e9), pytest.approx(18 * 26.562e9))
 
 
 def test_two_gpus_behind_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
     smi("PIX")
-    found = links.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
+    found = topology.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
     assert [each.rate for each in found.values()] == [pytest.approx(31.5e9, rel=1e-3)] * 2
 
 
 def test_gpus_that_nvidia_smi_does_not_know_have_no_connection(smi: Any) -> None:
     smi("NV18")
-    assert links.numbers_of(FACTS) == {0: 1, 1: 0}
-    assert links.connections(GPUS, [FACTS[0], {"pci_domain": 0, "pci_bus": 7, "pci_device": 0}]) == {}
+    assert topology.smi_numbers(FACTS) == {0: 1, 1: 0}
+    assert topology.connections(GPUS, [FACTS[0], {"pci_domain": 0, "pci_bus": 7, "pci_device": 0}]) == {}
 
 
 @pytest.mark.parametrize("text", ["exit 1", "printf 'nonsense\\n'", "sleep 9"])
@@ -88,7 +88,7 @@ def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr("vecadd._nvidia_smi.TIMEOUT", 0.3)
-    assert links.connections(GPUS, FACTS) == {}
+    assert topology.connections(GPUS, FACTS) == {}
 
 
 # NVLinks that are inactive
@@ -139,12 +139,12 @@ def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         )
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setattr(nodes, "NODES", tmp_path / "none")
+        monkeypatch.setattr(topology, "NODES", tmp_path / "none")
         gpus = tuple(replace(H200, index=number) for number in range(count))
-        found = topology.of(replace(this_machine(), gpus=gpus), facts, Measured())
+        found = findings.find_topology(replace(this_machine(), gpus=gpus), facts, Measured())
         links_found = {each.where: each for each in found if each.id.startswith("nvlink/")}
         assert all(each.id == f"nvlink/{where}/active links" for where, each in links_found.items())
-        return links_found, links.connections(gpus, facts)
+        return links_found, topology.connections(gpus, facts)
 
     return make
 
@@ -258,7 +258,9 @@ def test_a_pair_is_held_against_its_connection(connection: Connection, access: b
 def test_the_connection_is_a_finding() -> None:
     def said(connection: Connection, access: bool) -> tuple[str, str]:
         (found,) = (
-            each for each in topology.of(this_machine(), [], pair(1.0, connection, access)) if "peer" in each.id
+            each
+            for each in findings.find_topology(this_machine(), [], pair(1.0, connection, access))
+            if "peer" in each.id
         )
         assert found.id == "pair/gpu 0 to gpu 1/peer access"
         return found.severity, found.meaning
@@ -338,30 +340,30 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         device = tmp_path / "pci" / f"0000:{facts['pci_bus']:02x}:00.0"
         device.mkdir(parents=True)
         (device / "numa_node").write_text(f"{number}\n")
-    monkeypatch.setattr(nodes, "NODES", tmp_path / "node")
-    monkeypatch.setattr(nodes, "PCI", tmp_path / "pci")
+    monkeypatch.setattr(topology, "NODES", tmp_path / "node")
+    monkeypatch.setattr(topology, "PCI", tmp_path / "pci")
     return tmp_path
 
 
 def placed(measured: Measured | None = None) -> dict[str, Any]:
-    found = topology.of(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
+    found = findings.find_topology(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
     return {each.id: each for each in found}
 
 
 def test_nodes_are_read_from_sysfs(machine: Path) -> None:
-    first, second = nodes.nodes()
+    first, second = topology.numa_nodes()
     assert (first.cpus, first.memory) == (frozenset(os.sched_getaffinity(0)), 256 << 30)
     assert second.cpus == frozenset(range(4000, 4004))
-    assert [nodes.of_gpu(each) for each in FACTS] == [0, 1]
-    assert nodes.on(first, lambda: os.sched_getaffinity(0)) == first.cpus
+    assert [topology.node_of_gpu(each) for each in FACTS] == [0, 1]
+    assert topology.run_on_node(first, lambda: os.sched_getaffinity(0)) == first.cpus
     with pytest.raises(OSError, match="Invalid argument"):
-        nodes.on(second, os.getpid)
+        topology.run_on_node(second, os.getpid)
 
 
 def test_nodes_are_ordered_by_their_numbers(machine: Path) -> None:
     for number in (10, 2):
         (machine / "node" / f"node{number}").mkdir()
-    assert [node.number for node in nodes.nodes()] == [0, 1, 2, 10]
+    assert [node.number for node in topology.numa_nodes()] == [0, 1, 2, 10]
 
 
 def test_work_on_a_node_stays_on_the_processors_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +371,7 @@ def test_work_on_a_node_stays_on_the_processors_that_this_process_may_use(monkey
     asked = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 2})
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, cpus: asked.append((process, set(cpus))))
-    nodes.on(nodes.Node(0, frozenset({2, 3}), None), lambda: None)
+    topology.run_on_node(topology.Node(0, frozenset({2, 3}), None), lambda: None)
     assert asked == [(0, {2})]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies
 from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 
 from vecadd import cli
-from vecadd.fleet import checks, command, hostlist, outliers, tables
+from vecadd.fleet import checks, command, outliers
 
 pytestmark = pytest.mark.no_native
 
@@ -24,7 +24,7 @@ Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by it
 
 
 def causes(contents: list[dict[str, Any]]) -> Found:
-    return {(cause.level, cause.where): cause.hosts for cause in outliers.of(read(contents), LEAST).causes}
+    return {(cause.level, cause.where): cause.hosts for cause in outliers.find_outliers(read(contents), LEAST).causes}
 
 
 # What is unlike its peers
@@ -41,7 +41,7 @@ def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[f
 
 @pytest.mark.parametrize(("count", "compared"), [(4, False), (5, True)])
 def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> None:
-    found = outliers.of(read(machines([*STEADY[: count - 1], 50.0])), LEAST)
+    found = outliers.find_outliers(read(machines([*STEADY[: count - 1], 50.0])), LEAST)
     assert ([cause.hosts for cause in found.causes], found.alone) == (
         ([(f"node{count - 1:02}",)], []) if compared else ([], [f"node{at:02}" for at in range(count)])
     )
@@ -49,10 +49,10 @@ def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> 
 
 def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
     """Of a time too: more is worse, and its ratio below 1."""
-    found = outliers.of(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
+    found = outliers.find_outliers(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
     ((deviation,),) = (cause.deviations for cause in found.causes)
     assert (deviation.value, deviation.usual, deviation.ratio) == (125.0, pytest.approx(100.0), pytest.approx(0.8))
-    (baseline,) = outliers.of(read(machines([100.0 + at for at in range(101)])), LEAST).baselines
+    (baseline,) = outliers.find_outliers(read(machines([100.0 + at for at in range(101)])), LEAST).baselines
     assert (baseline.quantiles, baseline.machines, baseline.count) == ((101.0, 150.0, 199.0), 101, 101)
 
 
@@ -109,7 +109,9 @@ def test_machines_of_another_type_are_no_peers() -> None:
 
 
 def test_machines_without_peers_are_said_to_have_none() -> None:
-    found = outliers.of(read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST)
+    found = outliers.find_outliers(
+        read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST
+    )
     assert found.alone == ["other"]
 
 
@@ -181,7 +183,7 @@ def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
     values = [80.0 if name.startswith("rack3") and name != "rack3-node0" else 100.0 for name in names]
     values[0] = 80.0
     fleet = [machine(name, value) for name, value in zip(names, values, strict=True)]
-    found = outliers.of(read(fleet), LEAST).causes
+    found = outliers.find_outliers(read(fleet), LEAST).causes
     assert [(cause.level, cause.group, cause.hosts) for cause in found] == [
         ("group", "rack3", ("rack3-node1", "rack3-node2", "rack3-node3")),
         ("machine", "rack0", ("rack0-node0",)),
@@ -191,20 +193,26 @@ def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
 def test_half_of_a_racks_machines_are_not_the_rack() -> None:
     slow = [f"rack3-node{node}" for node in range(3)]
     names = [f"rack{rack}-node{node}" for rack in range(6) for node in range(6)]
-    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
 def test_two_slow_machines_are_no_group() -> None:
     slow = ["rack3-node0", "rack3-node1"]
     names = [f"rack{rack}-node{node}" for rack in range(9) for node in range(2)]
-    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
 def test_machines_whose_names_say_no_group_are_none_together() -> None:
     names = ["a", "b", "c", *(f"rack{rack}-node{node}" for rack in range(5) for node in range(3))]
-    found = outliers.of(read([machine(name, 80.0 if len(name) == 1 else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if len(name) == 1 else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in "abc"]
 
 
@@ -224,7 +232,7 @@ def test_a_hosts_name_says_its_group(host: str, group: str | None) -> None:
 def test_planted_faults_are_found_and_false_alarms_are_few(seed: int) -> None:
     """Of 200 machines with 13,200 figures; a thousand machines are in test_fleet_thousand.py."""
     faults = simulated.planted(simulated.hosts(200), seed)
-    found = simulated.places(outliers.of(read(simulated.fleet(200, seed, faults)), LEAST).causes)
+    found = simulated.places(outliers.find_outliers(read(simulated.fleet(200, seed, faults)), LEAST).causes)
     assert set(faults) <= found
     assert len(found - set(faults)) <= 1
 
@@ -232,7 +240,7 @@ def test_planted_faults_are_found_and_false_alarms_are_few(seed: int) -> None:
 def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left_alone() -> None:
     bad = {("rack00-node00", "gpu 3"): simulated.slow_memory(0.85)}
     pairs = [[simulated.fleet(1, seed, faults) for faults in (bad, {})] for seed in range(40)]
-    found = [[simulated.places(outliers.of(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
+    found = [[simulated.places(outliers.find_outliers(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
     assert all(set(bad) <= ill for ill, _ in found)
     assert sum(len(healthy) for _, healthy in found) <= 1
 
@@ -258,7 +266,7 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
-        checks.of(Path("x.json"), content)
+        checks.check_of(Path("x.json"), content)
     assert said in str(raised.value)
 
 
@@ -348,10 +356,10 @@ def test_machines_that_failed_their_own_check_are_excluded_too(
 def test_a_cause_is_shown_by_its_worst_figure_and_its_machine_is_counted_once() -> None:
     good = [eight([100, 101, 99, 100.5, 100], f"node{number}") for number in range(8)]
     checked = read([*good, eight([80, 60, 70, 100, 100], "node8"), eight([90, 100, 80, 100, 100], "node9")])
-    found = outliers.of(checked, LEAST)
-    shown = [[line.cells[0], line.cells[3]] for line in tables.of_outliers(found).lines if line]
+    found = outliers.find_outliers(checked, LEAST)
+    shown = [[line.cells[0], line.cells[3]] for line in command.of_outliers(found).lines if line]
     assert shown == [["machine", "60 GB/s"], ["gpu 0", "90 GB/s"], ["gpu 2", "80 GB/s"]]
-    assert tables.summary(checked, found, []) == (
+    assert command.summary(checked, found, []) == (
         "10 machines of 1 type: 1 machine, 2 parts in 2 of them unlike their peers"
     )
 
@@ -422,7 +430,7 @@ def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys
 
 def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command.pages, "strips", lambda rows, caption, unit, level: (rows, unit, level))
-    found = outliers.of(read(machines([*[200.0] * 9, 150.0])), LEAST)
+    found = outliers.find_outliers(read(machines([*[200.0] * 9, 150.0])), LEAST)
     heading, ((row,), unit, level), _ = command._type(found, "8 x H200")
     assert heading == ("heading", "8 x H200")
     assert (row, unit, level) == (
@@ -497,12 +505,12 @@ NAMES = strategies.builds(
 
 @hypothesis.given(strategies.sets(NAMES | strategies.just("login"), min_size=1))
 def test_a_compressed_list_names_exactly_its_hosts(hosts: set[str]) -> None:
-    assert set(simulated.expanded(hostlist.compressed(hosts))) == hosts
+    assert set(simulated.expanded(command.slurm_hostlist(hosts))) == hosts
 
 
 def test_a_compressed_list_is_as_slurm_writes_it() -> None:
-    assert hostlist.compressed([f"node{number:02}" for number in (7, 1, 2, 3)]) == "node[01-03,07]"
-    assert hostlist.compressed(["node9", "node10", "login", "node007"]) == "login,node007,node[9-10]"
+    assert command.slurm_hostlist([f"node{number:02}" for number in (7, 1, 2, 3)]) == "node[01-03,07]"
+    assert command.slurm_hostlist(["node9", "node10", "login", "node007"]) == "login,node007,node[9-10]"
 
 
 def test_a_package_that_is_missing_is_named(
@@ -517,4 +525,4 @@ def test_a_number_that_no_float_holds_is_of_a_broken_file(tmp_path: Path) -> Non
     content = machine()
     content["findings"][0]["value"] = 10**400
     with pytest.raises(ValueError, match="is no file of vecadd check"):
-        checks.of(tmp_path / "x.json", content)
+        checks.check_of(tmp_path / "x.json", content)

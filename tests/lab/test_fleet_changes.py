@@ -6,16 +6,16 @@ import pytest
 import simulated_fleet as simulated
 from small_fleets import LEAST, STEADY, eight, machine, machines, read
 
-from vecadd.fleet import changes, tables
+from vecadd.fleet import command, outliers
 
 pytestmark = pytest.mark.no_native
 
 
-def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> changes.Changes:
+def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> outliers.Changes:
     runs = [
         {**content, "time": f"2026-11-0{day}T00:00:00"} for day, run in ((1, before), (2, after)) for content in run
     ]
-    return changes.of(*changes.last_runs(read(runs)), LEAST)
+    return outliers.find_changes(*outliers.last_runs(read(runs)), LEAST)
 
 
 def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
@@ -36,7 +36,7 @@ def test_a_machine_is_told_beside_what_the_others_have_become(others: float, own
     told = {"worse": found.worse, "better": found.better}
     assert [cause.hosts for cause in told.pop(which)] == [("node09",)]
     assert list(told.values()) == [[]]
-    noted, beside = tables.of_changes(found)
+    noted, beside = command.of_changes(found)
     assert (noted.title, beside.title) == ("since the last run", f"{which} than the others since the last run")
     ((*_, after, then, share, score),) = [line.cells for line in beside.lines if line]
     assert (after, then, share) == (f"{100 * own:.0f} GB/s", "100 GB/s", f"{100 * own:.0f} %")
@@ -47,7 +47,7 @@ def test_what_is_told_beside_the_others_is_shown_by_the_figure_that_is_farthest_
     """The others have risen by 30 %: 101 % is farther from that than 120 %, though not from 100 %."""
     before = [eight([100.0, 100.0], f"node{at}") for at in range(9)]
     after = [eight([130.0, 130.0], f"node{at}") for at in range(8)]
-    (_, worse) = tables.of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
+    (_, worse) = command.of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
     assert [line.cells[1:4] for line in worse.lines if line] == [("node8", "device memory/read", "101 GB/s")]
 
 
@@ -81,13 +81,13 @@ def test_what_has_changed_on_all_machines_is_told_once() -> None:
 
 def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
     for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
-        assert changed([machine(value=before)], [machine(value=after)]) == changes.Changes()
+        assert changed([machine(value=before)], [machine(value=after)]) == outliers.Changes()
 
 
 def test_a_load_that_has_changed_makes_no_machine_better_or_worse() -> None:
     loads = [simulated.finding("conditions/host/load", "load", "host", value, "tasks") for value in (0.2, 2.1)]
     before, after = (simulated.content("node1", [load]) for load in loads)
-    assert changed([before], [after]) == changed([after], [before]) == changes.Changes()
+    assert changed([before], [after]) == changed([after], [before]) == outliers.Changes()
 
 
 def test_what_is_better_on_all_machines_is_told_too() -> None:
@@ -98,7 +98,7 @@ def test_what_is_better_on_all_machines_is_told_too() -> None:
 
 def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
     days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
-    newest, before = changes.last_runs(read(days))
+    newest, before = outliers.last_runs(read(days))
     assert [check.findings[0].value for check in (*newest, *before.values())] == [4, 3]
 
 
@@ -128,7 +128,7 @@ def test_of_few_machines_the_intervals_decide(
 
 
 def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
-    (better,) = tables.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
+    (better,) = command.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
     assert better.title == "better than in the last run"
     assert [line.cells[3:6] for line in better.lines if line] == [("130 GB/s", "100 GB/s", "130 %")]
 

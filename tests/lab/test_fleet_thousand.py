@@ -11,7 +11,7 @@ import pytest
 import simulated_fleet as simulated
 
 from vecadd.fleet import checks, outliers
-from vecadd.fleet.unlike import MAD_TO_SIGMA, Figures, Unlike, unlike
+from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, unlike
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
 
@@ -19,18 +19,18 @@ MACHINES, SEEDS = 1000, range(3)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
 
 
-def scored(logarithms: Figures) -> tuple[Figures, Figures, float]:
+def scored(logarithms: Numbers) -> tuple[Numbers, Numbers, float]:
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), 1e-4)
     return deviations, deviations / sigma, sigma
 
 
-def fixed(logarithms: Figures, least: float, comparisons: int = 0) -> Unlike:
+def fixed(logarithms: Numbers, least: float, comparisons: int = 0) -> Unlike:
     deviations, scores, _ = scored(logarithms)
     return Unlike(deviations, scores, -log(1 - least))
 
 
-def plain(logarithms: Figures, least: float, comparisons: int = 0) -> Unlike:
+def plain(logarithms: Numbers, least: float, comparisons: int = 0) -> Unlike:
     deviations, scores, sigma = scored(logarithms)
     return Unlike(deviations, scores, 3.5 * sigma)
 
@@ -42,10 +42,10 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
     counts = {method: [0, 0, 0] for method in METHODS}
     for seed in SEEDS:
         faults = simulated.planted(simulated.hosts(MACHINES), seed)
-        fleet = [checks.of(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
+        fleet = [checks.check_of(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
         for name, method in METHODS.items():
             monkeypatch.setattr(outliers, "unlike", method)
-            found = simulated.places(outliers.of(fleet, 0.05).causes)
+            found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
             for at, more in enumerate((len(found & set(faults)), len(faults), len(found - set(faults)))):
                 counts[name][at] += more
     found, planted, false = counts["the method of `vecadd fleet`"]
@@ -59,6 +59,6 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
 def test_a_healthy_fleet_has_next_to_no_false_alarm() -> None:
     false = 0
     for seed in SEEDS:
-        fleet = [checks.of(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
-        false += len(simulated.places(outliers.of(fleet, 0.05).causes))
+        fleet = [checks.check_of(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
+        false += len(simulated.places(outliers.find_outliers(fleet, 0.05).causes))
     assert false <= len(SEEDS)

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from vecadd.fleet.unlike import student, unlike
+from vecadd.fleet.outliers import student, unlike
 
 pytestmark = pytest.mark.no_native
 

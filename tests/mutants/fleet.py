@@ -7,7 +7,7 @@ _FLEET, _COMPARE = "tests/lab/test_fleet.py", "tests/lab/test_compare.py"
 FLEET = (
     Mutant(
         "noise as wide as the better half shows",
-        "vecadd/fleet/unlike.py",
+        "vecadd/fleet/outliers.py",
         "BEYOND_THE_BEST * float(best)",
         "0.0 * float(best)",
         _FLEET,
@@ -15,7 +15,7 @@ FLEET = (
     ),
     Mutant(
         "comparisons that are counted",
-        "vecadd/fleet/unlike.py",
+        "vecadd/fleet/outliers.py",
         "1 - CHANCE / max(count, comparisons)",
         "1 - CHANCE / 2",
         _FLEET,
@@ -55,7 +55,7 @@ FLEET = (
     ),
     Mutant(
         "surely slower",
-        "vecadd/compare/verdict.py",
+        "vecadd/compare.py",
         "    if low > zone:\n",
         "    if low > 0:\n",
         _COMPARE,

@@ -21,7 +21,7 @@ import pytest
 from checks import earlier
 from conftest import child_environment
 
-from vecadd.check.rows import title_of
+from vecadd.check.measure import title_of
 from vecadd.figures import Figure, read_run
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables

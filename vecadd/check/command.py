@@ -14,7 +14,7 @@ from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epil
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine
-from vecadd.check import document, expected, findings, measure, outputs, soak, tables, topology
+from vecadd.check import document, expected, findings, measure, outputs, soak
 from vecadd.check.findings import Finding, Found
 from vecadd.check.measure import Measured
 from vecadd.figures import json_text, replace_file
@@ -125,9 +125,9 @@ def run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             interrupted = True
     expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
-    more = [*topology.of(here, _facts(here), measured), *more]
+    more = [*findings.find_topology(here, _facts(here), measured), *more]
     conditions = machine.conditions_since(conditions)
-    found = findings.of(Found(here, conditions, measured, arguments.require_gpu, rounds, more))
+    found = findings.find_all(Found(here, conditions, measured, arguments.require_gpu, rounds, more))
     meta = machine.meta(
         here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
@@ -197,7 +197,7 @@ def _show(
     files: Sequence[expected.File],
     explain: bool,
 ) -> None:
-    screen.show([tables.table(measured.rows.values(), rounds)])
+    screen.show([outputs.table_of_rows(measured.rows.values(), rounds)])
     name, critical = machine.name(here), [finding.id for finding in found if finding.fails]
     if explain:
         for finding in found:

@@ -14,7 +14,7 @@ from vecadd._machine import Info
 from vecadd._version import package_version
 from vecadd.bench.machine import commit
 from vecadd.check.findings import Finding
-from vecadd.check.rows import GROUPS
+from vecadd.check.measure import GROUPS
 
 SCHEMA, SCHEMA_VERSION = "vecadd-check", 2
 

@@ -16,8 +16,7 @@ from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
-from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
-from vecadd.check.rows import Expected, Row, Unit, title_of
+from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Expected, Measured, Row, Unit, title_of
 from vecadd.figures import Run, parse_json, read_text, run_of_content
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size

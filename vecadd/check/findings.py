@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from statistics import median
 from typing import Any
 
-from vecadd._machine import Info
-from vecadd.check import normal, texts
-from vecadd.check.measure import Measured
-from vecadd.check.rows import Row, Severity
+from vecadd._machine import Gpu, Info
+from vecadd.bench import machine
+from vecadd.check import topology
+from vecadd.check.measure import GROUPS, Measured, Row, Severity
+from vecadd.check.topology import UNKNOWN, NvLinks
+from vecadd.tables import show_figure, show_rate
 
 BUSY = 0.5  # of the host's processors, by the load average: above it other work disturbs the figures
 FULL = 1.0  # above it tasks wait for a processor, and those rows that the processors time say little of the machine
@@ -67,7 +70,7 @@ class Found:
     more: list[Finding] = field(default_factory=list)  # of parts that make their findings themselves
 
 
-def of(found: Found) -> list[Finding]:
+def find_all(found: Found) -> list[Finding]:
     """Every row and condition, in the order of the table. Notes which rows other work has disturbed."""
     for row in found.measured.rows.values():
         row.disturbed = row.kind in TIMED_BY_HOST and _load(found.conditions) > FULL
@@ -85,7 +88,7 @@ def of(found: Found) -> list[Finding]:
 def _of_row(row: Row, found: Found) -> Finding:
     bound = row.bound
     severity = row.severity
-    text = texts.of(row, severity)
+    text = explain_row(row, severity)
     gpu = found.info.gpus[row.gpu] if row.kind != "host" and row.gpu < len(found.info.gpus) else None
     return Finding(
         id=row.id,
@@ -99,7 +102,7 @@ def _of_row(row: Row, found: Found) -> Finding:
         source=row.expected.source if row.expected else "",
         meaning=text.meaning,
         next=text.next,
-        normal=normal.of(row, gpu, found.measured),
+        normal=compare_with_data_sheet(row, gpu, found.measured),
         rounds=list(row.values) if len(row.values) > 1 else None,
     )
 
@@ -239,3 +242,324 @@ def _of_conditions(conditions: Mapping[str, Any]) -> Iterator[Finding]:
                 meaning=meaning if value else f"{name}: none.",
                 next=next if value else "",
             )
+
+
+# What a row's figure means, and what to do where it is not what it should be.
+
+
+@dataclass(frozen=True)
+class Text:
+    """``meaning`` are sentences; ``next`` is empty where nothing is to be done."""
+
+    meaning: str
+    next: str = ""
+
+
+_MEMORY = "Run it again on an idle machine. If it stays, look at ECC errors, clocks and temperatures (nvidia-smi -q)."
+_SLOT = "Seat the card anew, look at riser and slot in the BIOS, and at PCIe errors (AER) in the kernel's log."
+
+# By the longest beginning of a row's figure.
+_TEXTS = {
+    "host add": Text(
+        "The rate of an addition that goes through the host's memory, every array counted once.",
+        "Look at what else runs, at the processor's clock, and whether every memory channel has its module.",
+    ),
+    "host add 2^10": Text(
+        "The time of an addition of 4 KiB, which is all call and no memory.",
+        "Look at the processor's clock and at what else runs.",
+    ),
+    "link to": Text("The rate of copies between page-locked host memory and the GPU, one way at a time.", _SLOT),
+    "link both ways": Text("The sum of both directions' rates while copies go both ways at once.", _SLOT),
+    "link generation": Text("The PCIe generation of the GPU's link while it is busy.", _SLOT),
+    "link width": Text("The lanes of the GPU's link while it is busy.", _SLOT),
+    "device read": Text("The rate at which kernels read the GPU's memory.", _MEMORY),
+    "device write": Text("The rate at which kernels write the GPU's memory.", _MEMORY),
+    "device add": Text("The rate of vecadd's kernel: two arrays read and one written, each counted once.", _MEMORY),
+    "launch": Text(
+        "The time of launching work on the GPU: the driver's and the host's as much as the GPU's.",
+        "Look at the processor's clock and power governor, and at debuggers and profilers that are attached.",
+    ),
+    "pair copy": Text(
+        "From one GPU's memory into another's by a copy engine.",
+        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
+    ),
+    "pair read": Text(
+        "A kernel reads another GPU's memory into its own.",
+        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
+    ),
+    "pair write": Text(
+        "A kernel writes its GPU's memory into another's.",
+        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
+    ),
+}
+
+_LOG = "Look for Xid errors and other messages of the driver in the kernel's log."
+_AT_ONCE = "Take the machine out of service: a result that is wrong without an error cannot be used."
+
+
+def explain_row(row: Row, severity: Severity) -> Text:
+    """Of a row with that severity."""
+    known = max((key for key in _TEXTS if row.figure.startswith(key)), key=len, default=None)
+    text = _TEXTS[known] if known else Text(f"Probes of the group {GROUPS[row.kind]!r}.", _LOG)
+    if severity == "unknown":
+        disturbed = f"{_off(row)} Other work kept the host's processors busy."
+        why = f"It could not be measured: {row.error}" if row.error else disturbed
+        return Text(f"{text.meaning} {why}", "End other work, and run it again.")
+    if row.error is not None:
+        wrong = "wrong" in row.error
+        return Text(f"{text.meaning} It failed: {row.error}", _AT_ONCE if wrong else text.next)
+    if severity == "info":
+        return Text(f"{text.meaning} Nothing says what it should be.")
+    if severity == "pass":
+        return Text(text.meaning)
+    return Text(f"{text.meaning} {_off(row)}{_degraded(row)}", text.next)
+
+
+def _off(row: Row) -> str:
+    value, worst, bound = row.value, row.worst, row.bound
+    if value is None or worst is None or not bound:
+        return ""
+    beyond = "above the most" if row.unit == "s" else "below the least"
+    if row.passed:
+        return (
+            f"One measurement was {100 * abs(worst / bound - 1):.0f} % {beyond} that passes, and the median of "
+            f"{len(row.values)} passes: it flutters."
+        )
+    return f"It is {100 * abs(value / bound - 1):.0f} % {beyond} that passes, by the median of {len(row.values)}."
+
+
+def _degraded(row: Row) -> str:
+    """Of a link that is less than it could be."""
+    if row.name not in ("generation", "width") or row.value is None or row.expected is None:
+        return ""
+    mark = "x" if row.name == "width" else "PCIe "
+    return f" degraded link: {mark}{row.value:.0f} under load, where {mark}{row.expected.value:.0f} is possible."
+
+
+# Is this number normal? What a data sheet, a copy, a STREAM add and our row show of the same memory or link, and why
+# they differ.
+#
+# Figures that the same run has measured stand as they are. Others are told by how they are counted.
+
+NORMAL = ("data sheet", "copy", "STREAM add", "ours", "why")
+UNTOLD = "not told by the driver"
+
+
+def compare_with_data_sheet(row: Row, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | None:
+    """By NAMES. None for rows that are no rates."""
+    if row.unit != "GB/s" or row.name == "figures":
+        return None
+    if row.kind == "host":
+        shown = _normal_of_host(row, measured)
+    elif row.kind == "device":
+        shown = _normal_of_device(row, gpu, measured)
+    elif row.kind == "link":
+        shown = _normal_of_link(gpu, measured)
+    else:
+        shown = _normal_of_pair(row, measured)
+    return {name: {"ours": _rate(row.value), **shown}[name] for name in NORMAL}
+
+
+def _normal_of_host(row: Row, measured: Measured) -> dict[str, str]:
+    ordinary = None if row.value is None else 0.75 * row.value
+    return {
+        "data sheet": "memory channels × transfers a second × 8 bytes; only root may read the modules (dmidecode)",
+        "copy": f"a memcpy that counts its bytes once: about {_rate(None if row.value is None else row.value / 2)}",
+        "STREAM add": f"with ordinary stores about {_rate(ordinary)}, with streaming stores what ours shows",
+        "why": "A data sheet counts every transfer the modules could make; about four fifths can be had. A store to "
+        "memory that is not in the cache first reads it: STREAM counts three arrays where four are moved, so it shows "
+        "three quarters. Streaming stores, which ours may use, do not read first. One thread alone reaches a fraction.",
+    }
+
+
+def _normal_of_device(row: Row, gpu: Gpu | None, measured: Measured) -> dict[str, str]:
+    limits = measured.limits.get(row.gpu, {}).get("device", {})
+    adds = [other for other in measured.rows.values() if other.kind == "device" and other.gpu == row.gpu]
+    add = max((other.value for other in adds if other.name.startswith("add ") and other.value), default=None)
+    copy = limits.get("copy_gbps")
+    return {
+        "data sheet": _rate(gpu.bandwidth / 1e9 if gpu and gpu.bandwidth else None, UNTOLD),
+        "copy": f"{_rate(copy)} with bytes read and bytes written, {_rate(copy and copy / 2)} where a tool counts once",
+        "STREAM add": _rate(add),
+        "why": "A data sheet has clock times bus width: no refresh, no turn between reading and writing, no ECC. "
+        "Reading alone comes closest; a copy and an addition turn the bus around, so they show less. Sizes that fit "
+        "in the L2 show more than the memory has; small ones show the launch.",
+    }
+
+
+def _normal_of_link(gpu: Gpu | None, measured: Measured) -> dict[str, str]:
+    rate = machine.link_theory(gpu.link_generation_max, gpu.link_width_max) if gpu else None
+    link = measured.limits.get(gpu.index if gpu else 0, {}).get("link", {})
+    return {
+        "data sheet": f"{_rate(rate and rate / 1e9, UNTOLD)} each way",
+        "copy": f"{_rate(link.get('to_device_gbps'))} up and {_rate(link.get('to_host_gbps'))} down from page-locked "
+        "memory; from ordinary memory often a third of it, since the driver copies it once more",
+        "STREAM add": f"at most {_rate(link.get('gbps'))}: two arrays go up and one comes down, and all three count",
+        "why": "A data sheet counts every byte on the wire, sometimes of both directions together. Packet headers and "
+        "flow control take 10 to 15 %. Both ways at once share the host's memory, so the sum is less than twice one.",
+    }
+
+
+def _normal_of_pair(row: Row, measured: Measured) -> dict[str, str]:
+    ways = {
+        name: measured.rows.get(Row("pair", f"{name}{row.name[row.name.find(' to GPU') :]}", "GB/s", gpu=row.gpu).title)
+        for name in ("copy", "read", "write")
+    }
+    shown, read = {name: _rate(way.value if way else None) for name, way in ways.items()}, ways["read"]
+    return {
+        "data sheet": row.expected.source if row.expected else UNTOLD,
+        "copy": shown["copy"],
+        "STREAM add": f"about {_rate(read.value * 1.5 if read and read.value else None)} where both inputs are read "
+        "across: two of its three arrays cross the link",
+        "ours": f"copy engine {shown['copy']}, read by a kernel {shown['read']}, written by one {shown['write']}",
+        "why": "A data sheet often has both directions together; half of it is one way. Kernels move packets of 128 "
+        "bytes, copy engines of 256, so that headers take a fifth of a kernel's rate and less of a copy's. Without "
+        "peer access a copy goes through the host's memory.",
+    }
+
+
+def _rate(gbps: float | None, unknown: str = "not measured") -> str:
+    return unknown if gbps is None else show_figure(gbps, "GB/s")
+
+
+# Findings of how the machine is put together: NUMA nodes and their GPUs, NVLinks, and how GPUs are connected.
+
+UNEVEN = 0.9  # of the median node's memory: a node with less lacks a module
+NEARER = 0.95  # of the best node's rate: one that has less is not the nearest
+
+
+def find_topology(info: Info, facts: list[dict[str, Any]], measured: Measured) -> list[Finding]:
+    """``facts`` are those of _core.gpu_facts(), or none."""
+    return [*_of_nodes(), *_of_nodes_of_gpus(info, facts, measured), *_of_nvlinks(facts), *_of_pairs(measured)]
+
+
+def _of_nodes() -> Iterator[Finding]:
+    found = topology.numa_nodes()
+    if not found:
+        yield unknown("numa/host/nodes", "NUMA nodes", "nodes", f"{topology.NODES} has no nodes, or cannot be read.")
+    sizes = [node.memory for node in found if node.memory and node.cpus]  # other memory is a GPU's, or CXL's
+    for node in found if len(found) > 1 else ():
+        name, what = f"numa/node {node.number}/memory", "memory of a NUMA node"
+        if node.memory is None:
+            yield unknown(name, what, "bytes", f"the memory of node {node.number} cannot be read.")
+            continue
+        least = UNEVEN * median(sizes) if sizes else 0.0
+        low = bool(node.cpus) and node.memory < least
+        yield Finding(
+            id=name,
+            measurement=what,
+            where=f"node {node.number}",
+            severity="warning" if low else "pass",
+            value=node.memory,
+            unit="bytes",
+            expected=(least, None) if node.cpus else None,
+            source="nine tenths of the median of all nodes with processors",
+            meaning=f"Node {node.number} has {node.memory / 2**30:.4g} GiB and {len(node.cpus)} processors."
+            + (" It has less memory than others, so fewer channels may carry it." if low else ""),
+            next="Look for a missing or disabled memory module (dmidecode, the BIOS)." if low else "",
+        )
+
+
+def _of_nodes_of_gpus(info: Info, facts: list[dict[str, Any]], measured: Measured) -> Iterator[Finding]:
+    several = len(topology.numa_nodes()) > 1
+    for gpu in info.gpus if several else ():
+        own = topology.node_of_gpu(facts[gpu.index]) if gpu.index < len(facts) else None
+        name, what = f"numa/gpu {gpu.index}/node", "NUMA node of a GPU"
+        if own is None:
+            yield unknown(
+                name, what, "node", f"the firmware or sysfs does not say to which node GPU {gpu.index} belongs."
+            )
+            continue
+        rates = _rates(measured, gpu.index)
+        best = max(rates, key=lambda node: rates[node], default=own)
+        far = own in rates and rates[own] < NEARER * rates[best]
+        reached = any(node.number == own and (topology.usable(node) or not node.cpus) for node in topology.numa_nodes())
+        meaning = f"GPU {gpu.index} is plugged into node {own}."
+        if far:
+            meaning += (
+                f" Copies from node {best} were faster: {show_rate(rates[best])} against {show_rate(rates[own])} GB/s."
+            )
+        if not reached:
+            meaning += " This process may run on none of that node's processors: every copy crosses the nodes' link."
+        severity: Severity = "warning" if far or not reached else "pass"
+        yield Finding(
+            id=name,
+            measurement=what,
+            where=f"gpu {gpu.index}",
+            severity=severity,
+            value=own,
+            unit="node",
+            source="sysfs, and the rates of copies from each node",
+            meaning=meaning,
+            next=""
+            if severity == "pass"
+            else "Run the work on processors of the GPU's node (numactl, --cpu-bind), and "
+            "look at the slot in the board's manual.",
+        )
+
+
+def _rates(measured: Measured, gpu: int) -> dict[int, float]:
+    """Copies to the GPU by the node that they come from."""
+    return {
+        int(row.name.rpartition(" ")[2]): row.value
+        for row in measured.rows.values()
+        if row.kind == "link" and row.gpu == gpu and row.name.startswith("to the device from node ") and row.value
+    }
+
+
+def _of_nvlinks(facts: list[dict[str, Any]]) -> Iterator[Finding]:
+    for gpu, its in sorted(topology.nvlinks(facts).items()) if facts else ():
+        active, missing = len(its.active), its.expected - len(its.active)
+        if not its.count and not missing:
+            continue  # a card without NVLink
+        yield Finding(
+            id=f"nvlink/gpu {gpu}/active links",
+            measurement="active NVLinks",
+            where=f"gpu {gpu}",
+            severity="critical" if missing > 0 else "info" if its.inactive else "pass",
+            value=active,
+            unit="links",
+            expected=(its.expected, None),
+            source="the links of the card, and those that its peers in this machine have",
+            meaning=_of_inactive(gpu, its, missing),
+            next="Look at nvidia-smi nvlink --status and --errorcounters, at the fabric manager, and for Xid 74 in the "
+            "kernel's log; seat bridges anew. Reset the GPU, and have it serviced if they stay inactive."
+            if missing > 0
+            else "",
+        )
+
+
+def _of_inactive(gpu: int, its: NvLinks, missing: int) -> str:
+    active = len(its.active)
+    if missing > 0:
+        numbers = f"links {', '.join(map(str, its.inactive))}" if its.inactive else "all links"
+        return f"{active} NVLinks of GPU {gpu} are active, where {its.expected} should be. Inactive: {numbers}."
+    if active and its.inactive:
+        return (
+            f"{active} of {its.count} NVLinks of GPU {gpu} are active, and no other {its.card} here has more: bridges "
+            "and boards that connect GPUs directly use a third or two thirds."
+        )
+    return f"{active} of {its.count} NVLinks of GPU {gpu} are active" + ("." if active else ": none is connected.")
+
+
+def _of_pairs(measured: Measured) -> Iterator[Finding]:
+    for (source, target), peer in sorted(measured.peers.items()):
+        connection = measured.connections.get((source, target), UNKNOWN)
+        name = connection.name
+        if connection is UNKNOWN and peer["atomics"]:
+            name = "NVLink, by its atomic operations"
+        lacking = name.startswith("NVLink") and not peer["access"]
+        access = "have" if peer["access"] else "do not have"
+        yield Finding(
+            id=f"pair/gpu {source} to gpu {target}/peer access",
+            measurement="peer access",
+            where=f"gpu {source} to gpu {target}",
+            severity="critical" if lacking else "pass" if peer["access"] else "info",
+            value=float(peer["access"]),
+            unit="1",
+            expected=(1.0, None) if name.startswith("NVLink") else None,
+            source="nvidia-smi topo" if connection is not UNKNOWN else "the driver",
+            meaning=f"The two are connected by {name}, and {access} access to each other's memory"
+            + ("." if peer["access"] else ": a copy goes through the host's memory."),
+            next="Look at the fabric manager and at nvidia-smi nvlink --status." if lacking else "",
+        )

@@ -1,12 +1,50 @@
-"""The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
+"""The check's result for a terminal, and for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree
 
 from vecadd import pages
-from vecadd.check.rows import SEVERITIES
-from vecadd.tables import show_bounds, show_figure
+from vecadd.check.measure import SEVERITIES, Row
+from vecadd.tables import Column, Style, Table, columns, prose, show_bounds, show_figure
+
+# The rows of the acceptance test as a table.
+
+NOTHING = "-"
+
+
+def table_of_rows(rows: Iterable[Row], rounds: int) -> Table:
+    """A line a row, by kind; with more than one round the median and the drift beside the worst."""
+    measured = ("median", "worst", "drift") if rounds > 1 else ("measured",)
+    verdict, source = Column("verdict", right=False), prose("expected from")
+    result = Table(
+        "check",
+        columns("row", *measured, "expected", "bound", verdict, source),
+        optional_columns=("expected from", "drift", "worst", "expected"),
+    )
+    for _, group in groupby(rows, key=lambda row: row.kind):
+        for row in group:
+            figures = [show_figure(row.value, row.unit)]
+            if rounds > 1:
+                figures += [
+                    show_figure(row.worst, row.unit),
+                    NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %",
+                ]
+            result.add(
+                row.title,
+                *figures,
+                show_figure(row.expected.value if row.expected else None, row.unit),
+                show_figure(row.bound, row.unit),
+                row.severity,
+                row.expected.source if row.expected else "unknown",
+                style=Style.FAILED if row.severity == "critical" else Style.PLAIN,
+            )
+        result.add_gap()
+    return result
+
+
+# The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML.
 
 Content = Mapping[str, Any]  # of the result file: schema.json
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core, _host, _nvidia_smi
-from vecadd.check import links
+from vecadd.check import topology
 from vecadd.check.findings import DRIFT, Finding, unknown
-from vecadd.check.rows import UNMEASURED, said
+from vecadd.check.measure import UNMEASURED, said
 from vecadd.tables import show_rate
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
@@ -90,7 +90,7 @@ def _watch(
     parts: Sequence[Part], running: Sequence[Future[None]], begin: float, step: float, tell: Callable[[str], object]
 ) -> None:
     try:
-        numbers = links.numbers_of(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
+        numbers = topology.smi_numbers(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
     except RuntimeError:  # a GPU was lost on the way, which its part tells
         numbers = {}
     waiting: Sequence[Future[None]] = running

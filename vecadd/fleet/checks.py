@@ -5,14 +5,46 @@ else, "schema_version" rises, and such a file is refused.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from vecadd._command import UnaskableError
+from vecadd.figures import parse_json, read_text
 from vecadd.tables import SECONDS
+
+# The JSON files that a command is given: files, and folders with all that lies in them.
+
+# The schemas of what is found in measurements, and what writes it.
+FLEET, COMPARISON = "vecadd-fleet", "vecadd-compare"
+VERDICTS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
+
+
+def list_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files, and the ``*.json`` of each folder and of those within it, by name. Pipes in folders are left out: to
+    read one waits for its writer. Raises UnaskableError for what is not there and for a folder without any."""
+    for path in paths:
+        if path.is_dir():
+            found = sorted(each for each in path.rglob("*.json") if not each.is_fifo())
+            if not found:
+                raise UnaskableError(f"{path} has no file *.json in it")
+            yield from found
+        elif path.exists():
+            yield path
+        else:
+            raise UnaskableError(f"{path}: no such file or folder")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file. Raises ValueError, which names the file, where it holds none or cannot be read."""
+    try:
+        return parse_json(path, read_text(path))
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+
 
 SCHEMA, VERSIONS = "vecadd-check", (2,)
 STATUSES = ("passed", "failed", "unknown")
@@ -89,7 +121,7 @@ def is_check(content: Mapping[str, Any]) -> bool:
     return content.get("schema") == SCHEMA
 
 
-def of(path: Path, content: Mapping[str, Any]) -> Check:
+def check_of(path: Path, content: Mapping[str, Any]) -> Check:
     """The check of that file's content. Raises ValueError, which names the file and what is wrong with it."""
     if not is_check(content):
         raise ValueError(

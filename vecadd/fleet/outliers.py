@@ -1,24 +1,97 @@
-"""The figures of a fleet that are unlike their peers, and what they have in common.
-
-Peers are the same figure of machines of one type: the same part, where there are enough machines, so that a GPU that
-is farther from its processor is compared with those that are as far. Where there are few machines, the parts of all of
-them are each other's peers.
-
-A cause stands above what it explains. Where more than half of a machine's parts have the same fault, the machine has
-it; where more than half of a group's machines have it, and three at least, the group has: a rack that gets too little
-air.
-"""
+"""The figures of a fleet that are unlike their peers, what they have in common, and what changed since the last run."""
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
+from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vecadd.fleet.checks import Check, Finding, less_is_better
-from vecadd.fleet.unlike import unlike
+from vecadd.tables import show_figure
+
+# How unlike its peers a figure is: the modified z-score, by median and MAD.
+#
+# B. Iglewicz and D. C. Hoaglin, "How to Detect and Handle Outliers" (ASQC, 1993): the distance from the median over
+# 1.4826 times the median absolute deviation (MAD). Neither is moved by the faults themselves, as long as fewer than
+# half of the peers have one. Logarithms are compared, so that twice as slow is as far as twice as fast, whatever the
+# unit.
+#
+# Their limit of 3.5 is passed by chance among thousands of figures. In its place stands the largest of three:
+#
+# - the deviation that the normal law passes with a chance of 5 % anywhere in a healthy fleet, by Student's quantile at
+#   one figure's part of that chance (Bonferroni), because the MAD of few figures is itself uncertain;
+# - two and a half times as far as the best of the peers lie above the median: what noise does upwards it does
+#   downwards, and only faults are on one side alone. The very best one says nothing, nor does one in a thousand more:
+#   they may be freaks;
+# - the smallest difference of interest.
+#
+# Not done is what SuperBench does (Xiong et al., USENIX ATC 2024): it compares the distributions of many samples of a
+# node by the area between them, at a fixed similarity of 0.95. A check keeps one figure of each measurement, for which
+# such a limit is a fixed difference; docs/fleet.md counts what that finds.
+
+Numbers = NDArray[np.float64]
+
+CHANCE = 0.05  # that anything in a healthy fleet is beyond the limit
+MAD_TO_SIGMA = 1.4826
+EFFICIENCY = 0.37  # of the MAD beside the standard deviation: its degrees of freedom
+LEAST_SIGMA = 1e-4  # figures that are all equal, such as a link's width, have no spread to divide by
+BEYOND_THE_BEST = 2.5
+FREAKS = 1 / 1000  # of the peers, besides the very best one
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """``deviations`` are those of the logarithms from their median, ``scores`` the modified z-scores. What lies further
+    from the median than ``fence`` is unlike its peers."""
+
+    deviations: Numbers
+    scores: Numbers
+    fence: float
+
+
+def unlike(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
+    """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
+    say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
+    machine each figure is: then the best ones are those of so many machines, because all parts of one may be freaks."""
+    deviations = logarithms - np.median(logarithms)
+    sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
+    count = len(logarithms)
+    limit = student(1 - CHANCE / max(count, comparisons), EFFICIENCY * (count - 1))
+    tops = deviations
+    if machines:
+        of_machine = np.unique(machines, return_inverse=True)[1]
+        tops = np.full(of_machine.max() + 1, -np.inf)
+        np.maximum.at(tops, of_machine, deviations)
+    best = np.sort(tops)[-2 - int(FREAKS * len(tops))]
+    fence = max(limit * sigma, BEYOND_THE_BEST * float(best), -log(1 - least))
+    return Unlike(deviations, deviations / sigma, fence)
+
+
+def student(probability: float, freedom: float) -> float:
+    """Student's quantile for so many degrees of freedom, by the expansion of Cornish and Fisher: M. Abramowitz and I.
+    A. Stegun, "Handbook of Mathematical Functions" (1964), 26.7.5."""
+    z = NormalDist().inv_cdf(probability)
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    )
+
+
+# The figures of a fleet that are unlike their peers, and what they have in common.
+#
+# Peers are the same figure of machines of one type: the same part, where there are enough machines, so that a GPU that
+# is farther from its processor is compared with those that are as far. Where there are few machines, the parts of all
+# of them are each other's peers.
+#
+# A cause stands above what it explains. Where more than half of a machine's parts have the same fault, the machine has
+# it; where more than half of a group's machines have it, and three at least, the group has: a rack that gets too little
+# air.
 
 FEW = 5  # peers, below which nothing is compared
 OF_A_GROUP = 3  # machines, at least, that share a cause
@@ -87,7 +160,7 @@ def by_name(host: str) -> str | None:
     return found and found[1]
 
 
-def of(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
+def find_outliers(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
     """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest."""
     found = Found()
     by_type: dict[str, list[Check]] = defaultdict(list)
@@ -112,7 +185,7 @@ def of(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
     return found
 
 
-def kind(finding: Finding) -> str:
+def measurement_of(finding: Finding) -> str:
     """What is measured, without the part it is measured at: "device memory/copy" of "device memory/gpu 0/copy"."""
     return "/".join(part for part in finding.id.split("/") if part != finding.where) or finding.id
 
@@ -126,7 +199,7 @@ def _by_measurement(checks: Iterable[Check]) -> dict[tuple[str, str], Figures]:
     for check in checks:
         for finding in check.findings:
             if finding.is_compared:
-                found[kind(finding), finding.unit][check.host, finding.where] = finding
+                found[measurement_of(finding), finding.unit][check.host, finding.where] = finding
     return found
 
 
@@ -227,3 +300,125 @@ def _shared(parts: Sequence[str]) -> str | None:
         return None
     common = set.intersection(*(set(re.findall(r"[a-z]+ [0-9]+", part)) for part in parts))
     return common.pop() if len(common) == 1 else None
+
+
+# What has changed on a machine since its last run.
+
+Pair = tuple[str, Finding, Finding]  # host, before, after
+
+
+@dataclass(frozen=True)
+class Note:
+    """What has changed on these hosts alike, in words."""
+
+    hosts: tuple[str, ...]
+    what: str
+    before: str
+    after: str
+
+
+@dataclass
+class Changes:
+    """``worse`` and ``better`` are figures that have changed, by what they have in common; the usual figure of such a
+    deviation is the one of the run before. One with a score has changed otherwise than the median of its peers has, and
+    is worse or better than that: it may be as it was. One without has too few peers, and is worse or better than it
+    was."""
+
+    noted: list[Note] = field(default_factory=list)
+    worse: list[Cause] = field(default_factory=list)
+    better: list[Cause] = field(default_factory=list)
+
+
+def last_runs(checks: Iterable[Check]) -> tuple[list[Check], dict[str, Check]]:
+    """The newest check of each host, and by host the one before it where there is one."""
+    by_host: dict[str, list[Check]] = defaultdict(list)
+    for check in checks:
+        by_host[check.host].append(check)
+    runs = {host: sorted(some, key=lambda check: check.time) for host, some in by_host.items()}
+    return [some[-1] for some in runs.values()], {host: some[-2] for host, some in runs.items() if len(some) > 1}
+
+
+def find_changes(newest: Sequence[Check], before: dict[str, Check], least: float, group: Group = by_name) -> Changes:
+    """What is new since the run before: types and verdicts; measurements that have changed on all machines; and figures
+    that have changed as those of no other machine, or, where fewer than five machines have two runs, more than their
+    intervals allow. ``least`` is the smallest share of interest."""
+    found = Changes()
+    pairs: dict[tuple[str, str, str], list[Pair]] = defaultdict(list)
+    for now in newest:
+        then = before.get(now.host)
+        if then is None:
+            continue
+        for what, old, new in (
+            ("machine type", then.machine_type, now.machine_type),
+            ("verdict", then.status, now.status),
+        ):
+            found.noted += [Note((now.host,), what, old, new)] if old != new else []
+        earlier = {finding.id: finding for finding in then.findings if _has_figure(finding)}
+        for finding in now.findings if then.machine_type == now.machine_type else ():
+            if finding.id in earlier and _has_figure(finding):
+                pairs[now.machine_type, measurement_of(finding), finding.unit].append(
+                    (now.host, earlier[finding.id], finding)
+                )
+    for machine_type in dict.fromkeys(name for name, _, _ in pairs):
+        parts: Counter[tuple[str, str, str]] = Counter()
+        deviations: list[Deviation] = []
+        for (name, measurement, unit), some in pairs.items():
+            if name == machine_type:
+                parts.update((measurement, unit, host) for host, _, _ in some)
+                deviations += _changed_figures(measurement, unit, some, least, found)
+        hosts = [check.host for check in newest if check.machine_type == machine_type]
+        for has_peers in (True, False):
+            for better, told in ((False, found.worse), (True, found.better)):
+                some_of = [
+                    each for each in deviations if (each.score is not None) == has_peers and _is_better(each) == better
+                ]
+                told += causes(machine_type, some_of, parts, hosts, group)
+    return found
+
+
+def _is_better(deviation: Deviation) -> bool:
+    """Than its peers have become; without peers, than it was."""
+    return (deviation.ratio or 0.0) > 1 if deviation.score is None else deviation.score > 0
+
+
+def _has_figure(finding: Finding) -> bool:
+    """Whether it has a ratio to another figure of the machine."""
+    return finding.is_compared and finding.value is not None and finding.value > 0
+
+
+def _changed_figures(
+    measurement: str, unit: str, pairs: Sequence[Pair], least: float, found: Changes
+) -> list[Deviation]:
+    """The figures that have changed; what has changed on all machines is noted."""
+    sign = -1 if less_is_better(unit) else 1
+    ratios = np.array([sign * (log(new.value or 1) - log(old.value or 1)) for _, old, new in pairs])
+    hosts = tuple(sorted({host for host, _, _ in pairs}))
+    fence = -log(1 - least)
+    scores: list[float | None] = [None] * len(pairs)
+    if len(hosts) < FEW:
+        changed = [abs(ratio) > fence and _apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)]
+    else:
+        # Of two runs both ways are told, and what noise does one way it does the other.
+        owners = [host for host, _, _ in pairs]
+        falls, rises = (unlike(each, least, machines=owners) for each in (ratios, -ratios))
+        changed = [bool(each < -falls.fence or each > rises.fence) for each in falls.deviations]
+        scores = [float(each) for each in falls.scores]
+        if abs(float(np.median(ratios))) > fence:
+            middle = (
+                np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
+            )
+            found.noted.append(
+                Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
+            )
+    return [
+        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), score)
+        for is_changed, ratio, score, (host, old, new) in zip(changed, ratios, scores, pairs, strict=True)
+        if is_changed
+    ]
+
+
+def _apart(old: Finding, new: Finding) -> bool:
+    """Whether the intervals have nothing in common; figures without one are taken as they are."""
+    if old.interval is None or new.interval is None:
+        return True
+    return old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]
