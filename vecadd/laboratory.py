@@ -37,7 +37,7 @@ from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from vecadd.code.text import Code
+    from vecadd.code import Code
 
 __all__ = ["Measured", "Picture", "code", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
 

@@ -2,9 +2,9 @@
 
 from vecadd.bench import recorded
 from vecadd.figures import Figure
-from vecadd.profile import documents, metrics
+from vecadd.profile import metrics
+from vecadd.profile.events import TITLES
 from vecadd.profile.tables import NOTHING, show
-from vecadd.profile.transfers import TITLES
 from vecadd.tables import markdown, show_seconds, show_size
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
@@ -59,7 +59,7 @@ def _documents(rung: str) -> str:
     """ "000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %"; nothing for a rung that no document profiled."""
     units = {row.key: row.unit for row in metrics.ROWS}
     told = []
-    for setting, figures in documents.FIGURES.get(rung, {}).items():
+    for setting, figures in metrics.DOCUMENT_FIGURES.get(rung, {}).items():
         parts = [
             f"{SHORT.get(key, key)} {show(figures[key], units[key])}{' %' if units[key] == '%' else ''}"
             for key in TOLD

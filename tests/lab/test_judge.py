@@ -14,7 +14,7 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
-from vecadd.judge import KINDS, Verdict, command, foresight, judge, run
+from vecadd.judge import KINDS, Verdict, command, judge, run, session
 from vecadd.judge.compile import find_nvcc
 from vecadd.tables import show_seconds
 
@@ -159,7 +159,7 @@ def test_what_fits_in_the_l2_has_no_limit(accepted: Verdict) -> None:
 
 
 def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "MORE", float("inf"))  # times mean nothing here
+    monkeypatch.setattr(session, "MORE", float("inf"))  # times mean nothing here
     verdict = judge(vecadd.add, sizes=[180_000], rounds=1)
     (size,) = verdict.sizes
     assert size.limit == size.bytes / (1e9 * GBPS)
@@ -178,7 +178,7 @@ def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(m
 def test_a_time_that_nothing_allows_is_rejected(
     part: dict[str, Any], n: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foresight, "MORE", float("inf"))
+    monkeypatch.setattr(session, "MORE", float("inf"))
     monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | part)
     verdict = judge(vecadd.add, sizes=[n], rounds=1)
     assert verdict.kind == "returned early"

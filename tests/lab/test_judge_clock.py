@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 import vecadd
-from vecadd.judge import clock, judge, run
-from vecadd.judge.clock import Timed
-from vecadd.judge.findings import Finding
-from vecadd.judge.places import LINE
-from vecadd.judge.session import FoundError
+from vecadd.judge import judge, run, verdict
+from vecadd.judge.session import LINE, Finding, FoundError
+from vecadd.judge.verdict import Timed
 
 pytestmark = pytest.mark.no_native
 
@@ -50,7 +48,7 @@ class MadeUp:
 
 def test_the_nearest_rung_is_that_whose_best_look_is_nearest_to_the_last_warm_call() -> None:
     session = MadeUp()
-    timed = clock.time(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+    timed = verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
     assert timed == Timed(
         asked=1000, n=993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0), rung="near",
         rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
@@ -69,7 +67,7 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
 
     session.seconds = wrong  # type: ignore[method-assign]
     with pytest.raises(FoundError, match="wrong sum: element 0"):
-        clock.time(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+        verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vecadd.judge import foresight
+from vecadd.judge import session
 from vecadd.judge.session import FoundError, Session
 
 CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
@@ -44,7 +44,7 @@ class MadeUp:
 
 
 def check(child: Any) -> str:
-    return foresight.check(Session(child, CLOCK, 4, timeout=1.0))
+    return session.check_foresight(Session(child, CLOCK, 4, timeout=1.0))
 
 
 @pytest.mark.parametrize("known", [1.0, 0.95, 1.3])
@@ -63,26 +63,26 @@ def test_each_set_is_twice_the_l2() -> None:
     child = MadeUp(1.0)
     check(child)
     stages = [asked for asked in child.asked if asked["ask"] == "stage"]
-    assert len({asked["stage"] for asked in stages}) == len(stages) == foresight.SETS
+    assert len({asked["stage"] for asked in stages}) == len(stages) == session.SETS
     assert {asked["n"] for asked in stages} == {2 * CLOCK["l2"] // (3 * 4)}
 
 
 def test_known_and_other_orders_take_turns() -> None:
     child = MadeUp(1.0)
     check(child)
-    sets, lap = child.sets(), [f"set {index}" for index in range(foresight.SETS)]
-    others = (foresight.LAPS - 1) * foresight.SETS
-    turn = foresight.LAPS * foresight.SETS + others
-    assert len(sets) == foresight.ROUNDS * turn
+    sets, lap = child.sets(), [f"set {index}" for index in range(session.SETS)]
+    others = (session.LAPS - 1) * session.SETS
+    turn = session.LAPS * session.SETS + others
+    assert len(sets) == session.ROUNDS * turn
     for begin in range(0, len(sets), turn):
-        assert sets[begin : begin + turn - others] == lap * foresight.LAPS
+        assert sets[begin : begin + turn - others] == lap * session.LAPS
 
 
 def test_in_other_orders_no_set_comes_early_or_after_the_same_one_again() -> None:
     child = MadeUp(1.0)
     check(child)
-    begin = foresight.LAPS * foresight.SETS
-    sets = child.sets()[: begin + (foresight.LAPS - 1) * foresight.SETS]
+    begin = session.LAPS * session.SETS
+    sets = child.sets()[: begin + (session.LAPS - 1) * session.SETS]
     follower: dict[str, str] = {}
     for at, (before, now) in enumerate(pairwise(sets), start=1):
         if at >= begin:
@@ -96,7 +96,7 @@ def test_nothing_is_prepared_between_timed_calls() -> None:
     check(child)
     timed = [asked for asked in child.asked if asked["ask"] == "call" and asked["how"]["bare"]]
     assert not any(asked["flush"] for asked in timed)
-    assert len({(asked["stage"], asked["start"]) for asked in timed}) == foresight.SETS
+    assert len({(asked["stage"], asked["start"]) for asked in timed}) == session.SETS
 
 
 def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None:

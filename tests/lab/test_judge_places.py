@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from vecadd.judge.places import GUARD, LINE, Room
+from vecadd.judge.session import GUARD, LINE, Room
 
 pytestmark = pytest.mark.no_native
 

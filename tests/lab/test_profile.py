@@ -14,9 +14,9 @@ from benchmarks.tables import profiles
 from vecadd import _core, cli
 from vecadd.bench import probes, steps
 from vecadd.figures import Figure, read_run
-from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
+from vecadd.profile import child, command, events, metrics, ncu
+from vecadd.profile.child import Spec
 from vecadd.profile.ncu import ProfilerError, RefusedError, find
-from vecadd.profile.spec import Spec
 
 pytestmark = pytest.mark.no_native
 
@@ -205,7 +205,7 @@ def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
 @pytest.mark.parametrize("rung", ["atomic", "grid_stride", "race"])
 def test_rungs_that_accumulate_begin_at_0_each_time(rung: str, device: int) -> None:
     """Their sum is checked after nine runs."""
-    launch = own.profile(Spec(rung, "float32", 1000), None, "because")
+    launch = events.profile_kernel(Spec(rung, "float32", 1000), None, "because")
     assert launch.why == "because"
     assert launch.found["duration"] > 0
 
@@ -336,7 +336,7 @@ def test_the_rungs_first_launch_is_read_and_not_the_delay() -> None:
     launch = ncu.launch(RAW)
     assert launch is not None
     assert launch.kernel == "void f(int *, int)"
-    assert metrics.of(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
+    assert metrics.select_metrics(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
 
 
 def test_what_is_no_number_is_not_there() -> None:
@@ -379,20 +379,20 @@ def test_samples_serve_where_the_averages_are_missing() -> None:
         "smsp__pcsamp_warps_issue_stalled_selected": (20.0, ""),
         "smsp__pcsamp_warps_issue_stalled_short_scoreboard": (20.0, ""),
     }
-    shares = stalls.of(raw)
+    shares = metrics.stall_shares(raw)
     assert shares == {"long_scoreboard": 0.6, "selected": 0.2, "short_scoreboard": 0.2}
-    assert stalls.share(stalls.REASONS[0], shares) == pytest.approx(0.8)
-    assert stalls.of({}) == {}
+    assert metrics.share_of_reason(metrics.REASONS[0], shares) == pytest.approx(0.8)
+    assert metrics.stall_shares({}) == {}
     averages = {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": (2.0, "")}
-    assert stalls.of(raw | averages) == {"wait": 1.0}
+    assert metrics.stall_shares(raw | averages) == {"wait": 1.0}
 
 
 def test_the_documents_reasons_and_rungs_have_their_place() -> None:
-    titles = [reason.title for reason in stalls.REASONS]
+    titles = [reason.title for reason in metrics.REASONS]
     assert {"all scoreboard", "long scoreboard", "short scoreboard", "execution dependency"} <= set(titles)
-    assert {title for said in documents.STALLS.values() for title in said.values()} <= set(titles)
+    assert {title for said in metrics.DOCUMENT_STALLS.values() for title in said.values()} <= set(titles)
     keys = {row.key for row in metrics.ROWS}
-    for figures in documents.FIGURES.values():
+    for figures in metrics.DOCUMENT_FIGURES.values():
         assert all(set(values) <= keys for values in figures.values())
 
 
@@ -437,7 +437,7 @@ def test_the_parts_of_a_timeline_add_up() -> None:
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = transfers.of_events(Spec("streams2", "float16", 3000), steps.steps(events))
+    transfer = events.transfer_of_events(Spec("streams2", "float16", 3000), steps.steps(events))
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),
@@ -463,7 +463,7 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
         launch = ncu.profile(spec)
     except RefusedError as error:
         pytest.skip(f"needs a profiler: {error}")
-    found, facts = metrics.of(launch.raw), _core.rung_facts(rung, "float32", spec.n)
+    found, facts = metrics.select_metrics(launch.raw), _core.rung_facts(rung, "float32", spec.n)
     assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
     assert (found["registers"], found["block"], found["grid"]) == (
         max(facts["registers"], 16),  # no thread gets fewer
@@ -473,6 +473,6 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     assert found["occupancy"] == pytest.approx(100 * facts["occupancy"], abs=0.1)
     assert found["threads"] == found["block"] * found["grid"]
     assert next(iter(launch.executed)) == spec.facts["load"]
-    shares = stalls.of(launch.raw)
+    shares = metrics.stall_shares(launch.raw)
     assert max(shares, key=lambda name: shares[name]) == "long_scoreboard"
     assert launch.rules

@@ -10,8 +10,8 @@ from conftest import child_environment
 
 from vecadd import cli
 from vecadd.bench.operands import Buffers
-from vecadd.profile import command, ncu, own
-from vecadd.profile.spec import Spec
+from vecadd.profile import command, events, ncu
+from vecadd.profile.child import Spec
 
 pytestmark = pytest.mark.no_native
 
@@ -22,9 +22,9 @@ def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest
     def run(spec: Spec, watched: Callable[[Buffers], None]) -> None:
         watched(Buffers(None, None, None, 0))
 
-    monkeypatch.setattr(own.child, "run", run)
-    monkeypatch.setattr(own._core, "run_rung", lambda *arguments, **options: next(seconds))
-    found = own.profile(Spec("naive", "float32", 1000), 4e12, "because").found
+    monkeypatch.setattr(events.child, "run", run)
+    monkeypatch.setattr(events._core, "run_rung", lambda *arguments, **options: next(seconds))
+    found = events.profile_kernel(Spec("naive", "float32", 1000), 4e12, "because").found
     assert found["duration"] == 7e-6
     assert found["needed"] == pytest.approx(100 * 12_000 / 7e-6 / 4e12)
     assert next(seconds, None) is None

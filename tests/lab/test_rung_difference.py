@@ -2,19 +2,17 @@
 
 import pytest
 
-from vecadd import ladder
-from vecadd.code import disassembler
-from vecadd.code.difference import difference
-from vecadd.code.text import Code
+from vecadd import code, ladder
+from vecadd.code import Code, difference
 
 pytestmark = pytest.mark.no_native
 
 
 @pytest.fixture
 def tool() -> None:
-    if disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.kernels():
+    if code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
+    if "sm_90" not in code.find_cubins():
         pytest.skip("the extension has no machine code for sm_90")
 
 

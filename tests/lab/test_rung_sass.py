@@ -5,33 +5,32 @@ from pathlib import Path
 
 import pytest
 
-from vecadd import _core, ladder
-from vecadd.code import disassembler, kernels, recording, sass
+from vecadd import _core, code, ladder
 
 pytestmark = pytest.mark.no_native
 
 RUNGS = {rung["name"]: rung for rung in _core.rungs()}
-ON_A_GPU = [name for name, rung in RUNGS.items() if kernels.launched(rung)]
+ON_A_GPU = [name for name, rung in RUNGS.items() if code.launched_rung(rung)]
 RECORDED = ("naive", "float4", "half2")
 
 
 @pytest.fixture
 def tool() -> None:
-    if disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.kernels():
+    if code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
+    if "sm_90" not in code.find_cubins():
         pytest.skip("the extension has no machine code for sm_90")
 
 
 @pytest.fixture(scope="module")
 def recording_of_three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a wheel with these three rungs alone would carry."""
-    if disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
+    if code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
     path = tmp_path_factory.mktemp("recording") / "sm_90.json.xz"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_core, "rungs", lambda: [RUNGS[name] for name in RECORDED])
-        recording.write(path)
+        code.write_recording(path)
     return path
 
 
@@ -40,8 +39,8 @@ def either_way(
     request: pytest.FixtureRequest, tool: None, recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if request.param == "as recorded":
-        monkeypatch.setattr(recording, "FILE", recording_of_three)
-        monkeypatch.setattr(disassembler, "find", lambda: None)
+        monkeypatch.setattr(code, "FILE", recording_of_three)
+        monkeypatch.setattr(code, "find_disassembler", lambda: None)
 
 
 @pytest.mark.usefixtures("either_way")
@@ -60,8 +59,8 @@ def test_what_is_recorded_is_what_the_tool_says(
     tool: None, recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = {name: ladder.sass(name, arch="sm_90") for name in RECORDED}
-    monkeypatch.setattr(recording, "FILE", recording_of_three)
-    monkeypatch.setattr(disassembler, "find", lambda: None)
+    monkeypatch.setattr(code, "FILE", recording_of_three)
+    monkeypatch.setattr(code, "find_disassembler", lambda: None)
     assert {name: ladder.sass(name) for name in RECORDED} == said
 
 
@@ -78,9 +77,9 @@ def test_a_listing_is_an_instruction_a_line_from_address_0_to_the_last_branch() 
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_each_rung_and_dtype_has_one_kernel(name: str) -> None:
-    names = disassembler.kernels()["sm_90"]
+    names = code.find_cubins()["sm_90"]
     for dtype in RUNGS[name]["dtypes"]:
-        symbol = kernels.symbol(kernels.launched(RUNGS[name]), dtype)
+        symbol = code.symbol_pattern(code.launched_rung(RUNGS[name]), dtype)
         assert len([each for each in names if symbol.match(each)]) == 1, dtype
 
 
@@ -106,10 +105,10 @@ def test_a_transfer_shows_the_kernel_that_it_launches(name: str, launched: str) 
 
 @pytest.mark.usefixtures("tool")
 def test_without_an_architecture_it_is_the_gpus_where_the_build_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sass, "_first_gpu", lambda: "sm_120")
+    monkeypatch.setattr(code, "_first_gpu", lambda: "sm_120")
     assert ladder.sass("tuned").caption == "tuned, float32, sm_120"
     assert ladder.sass("naive").caption == "naive, float32, sm_90"
-    monkeypatch.setattr(sass, "_first_gpu", lambda: None)
+    monkeypatch.setattr(code, "_first_gpu", lambda: None)
     assert ladder.sass("tuned").caption == "tuned, float32, sm_90"
 
 
@@ -135,15 +134,15 @@ def test_names_and_dtypes_that_are_none_are_refused() -> None:
 
 
 def test_a_recording_serves_one_architecture(recording_of_three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "FILE", recording_of_three)
-    monkeypatch.setattr(disassembler, "find", lambda: None)
+    monkeypatch.setattr(code, "FILE", recording_of_three)
+    monkeypatch.setattr(code, "find_disassembler", lambda: None)
     with pytest.raises(FileNotFoundError, match=r"sm_90 alone; .*pip install nvidia-cuda-cuobjdump"):
         ladder.sass("naive", arch="sm_80")
 
 
 def test_without_a_recording_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "FILE", tmp_path / "none")
-    monkeypatch.setattr(disassembler, "find", lambda: None)
+    monkeypatch.setattr(code, "FILE", tmp_path / "none")
+    monkeypatch.setattr(code, "find_disassembler", lambda: None)
     with pytest.raises(FileNotFoundError, match=r"no machine code to read, and .*pip install nvidia-cuda-cuobjdump"):
         ladder.sass("naive")
 
@@ -154,7 +153,7 @@ def test_the_tools_are_found_where_cuda_home_says(tmp_path: Path, monkeypatch: p
         tool.parent.mkdir(exist_ok=True)
         tool.touch(0o755)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert disassembler.find() == (str(tmp_path / "bin" / "cuobjdump"), str(tmp_path / "bin" / "nvdisasm"))
+    assert code.find_disassembler() == (str(tmp_path / "bin" / "cuobjdump"), str(tmp_path / "bin" / "nvdisasm"))
 
 
 # The file
@@ -163,21 +162,21 @@ def test_the_tools_are_found_where_cuda_home_says(tmp_path: Path, monkeypatch: p
 def test_the_same_kernels_are_the_same_file(recording_of_three: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_core, "rungs", lambda: [RUNGS[name] for name in reversed(RECORDED)])
-        recording.write(tmp_path / "again")
+        code.write_recording(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == recording_of_three.read_bytes()
 
 
 def test_a_build_for_other_architectures_records_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disassembler, "find", lambda: ("cuobjdump", "nvdisasm"))
-    monkeypatch.setattr(disassembler, "kernels", lambda: {"sm_120": {"_Z9naive_addI13f32_component": b""}})
-    recording.write(tmp_path / "file")
-    monkeypatch.setattr(recording, "FILE", tmp_path / "file")
-    assert recording.recorded() == {}
+    monkeypatch.setattr(code, "find_disassembler", lambda: ("cuobjdump", "nvdisasm"))
+    monkeypatch.setattr(code, "find_cubins", lambda: {"sm_120": {"_Z9naive_addI13f32_component": b""}})
+    code.write_recording(tmp_path / "file")
+    monkeypatch.setattr(code, "FILE", tmp_path / "file")
+    assert code.read_recording() == {}
 
 
 def test_a_recording_holds_the_kernels_of_its_rungs_alone(
     recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "FILE", recording_of_three)
-    functions = {re.match(r"_Z\d+(\w+?)I", name)[1] for name in recording.recorded()}  # type: ignore[index]
+    monkeypatch.setattr(code, "FILE", recording_of_three)
+    functions = {re.match(r"_Z\d+(\w+?)I", name)[1] for name in code.read_recording()}  # type: ignore[index]
     assert functions == {"naive_add", "float4_add", "half2_add"}

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vecadd import _carried, _core, ladder
-from vecadd.code import kernels, source
-from vecadd.code.text import Code
+from vecadd import _carried, _core, code, ladder
+from vecadd.code import Code
 
 pytestmark = pytest.mark.no_native
 
@@ -19,7 +18,7 @@ RUNGS = {rung["name"]: rung for rung in _core.rungs()}
 WITH_KERNELS = [
     name
     for name, rung in RUNGS.items()
-    if rung["kind"] in source.WITH_KERNELS and kernels.launched(rung) and name != "copy_device"  # which has naive's
+    if rung["kind"] in code.WITH_KERNELS and code.launched_rung(rung) and name != "copy_device"  # which has naive's
 ]
 
 
@@ -32,7 +31,7 @@ def test_a_rungs_source_begins_with_what_it_is_and_holds_its_row(name: str) -> N
 
 @pytest.mark.parametrize("name", WITH_KERNELS)
 def test_a_rungs_source_defines_its_kernel(name: str) -> None:
-    function = kernels.function(name)
+    function = code.kernel_function(name)
     assert len(re.findall(rf"__global__[^;{{]*\b{function}\(", ladder.source(name))) == 1
 
 

@@ -173,7 +173,7 @@ PACKAGE = (
     ),
     Mutant(
         "guards",
-        "vecadd/judge/findings.py",
+        "vecadd/judge/session.py",
         "if count.wrong and index != OUT:",
         "if False:",
         "tests/lab/test_judge.py",

@@ -25,8 +25,8 @@ from vecadd.check.measure import title_of
 from vecadd.figures import Figure, read_run
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables
-from vecadd.profile.spec import Spec
-from vecadd.profile.transfers import Link, Part, Transfer
+from vecadd.profile.child import Spec
+from vecadd.profile.events import Link, Part, Transfer
 from vecadd.tables import show_figure, show_rate, show_seconds, table_as_text
 
 pytestmark = pytest.mark.no_native

@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
-from vecadd.code import disassembler
-
 pytestmark = pytest.mark.no_native
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,8 +77,8 @@ def test_every_block_of_python_runs_as_printed(
     for library in LIBRARIES:
         if f"import {library}" in "".join(code):
             pytest.importorskip(library)
-    if ".sass(" in "".join(code) and disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
+    if ".sass(" in "".join(code) and code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
     if page == "README.md":
         code.append(SUMS)
     imports = "" if page in THEMSELVES else PREAMBLE

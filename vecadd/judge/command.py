@@ -9,8 +9,8 @@ from vecadd._terminal import status_line
 from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info
-from vecadd.judge import clock, contestant, verdict
 from vecadd.judge import run as judgement
+from vecadd.judge import verdict
 from vecadd.judge.verdict import Verdict
 from vecadd.tables import Screen
 
@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--arrays",
-        choices=contestant.ARRAYS,
+        choices=judgement.ARRAYS,
         help="whose arrays a .py file takes (default: torch's or CuPy's where it imports torch, triton or cupy)",
     )
     parser.add_argument(
         "--alignment", type=int, metavar="BYTES", help="what its operands are aligned to (default: to an element)"
     )
     parser.add_argument(
-        "--rounds", type=int, default=clock.ROUNDS, metavar="N", help=f"timed calls at each size ({clock.ROUNDS})"
+        "--rounds", type=int, default=verdict.ROUNDS, metavar="N", help=f"timed calls at each size ({verdict.ROUNDS})"
     )
     parser.add_argument(
         "--timeout",

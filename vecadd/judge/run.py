@@ -1,23 +1,112 @@
-"""One judgement from beginning to end: checks, probes, times, verdict."""
+"""One judgement from beginning to end: contestant, checks, probes, times, verdict."""
 
+import ast
+import base64
+import pickle
 import secrets
+import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from vecadd import _core, model
 from vecadd.bench.options import find_dtype
-from vecadd.judge import clock, contestant, foresight, verdict
-from vecadd.judge.findings import Finding
-from vecadd.judge.places import LINE
+from vecadd.judge import verdict
 from vecadd.judge.process import Child, EndedError, is_child
-from vecadd.judge.session import FoundError, Session
+from vecadd.judge.session import LINE, Finding, FoundError, Session, check_foresight
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 from vecadd.tables import show_seconds
 
+# What is to be judged, as the child process is told it: a file and a function in it, or a pickled function.
+
+ARRAYS = ("vecadd", "torch", "cupy")
+SUFFIXES = (".py", ".cu")
+
+_IMPORTS = {"torch": "torch", "triton": "torch", "cupy": "cupy"}  # whose arrays code takes that imports this
+
+
+def describe_contestant(contestant: Any, function: str, arrays: str | None) -> dict[str, Any]:
+    """The contestant for the child: name, path or pickle, and which arrays it takes: where ``arrays`` is None, those of
+    the library that it imports. Raises FileNotFoundError, ValueError for another kind of file, for unknown arrays and
+    for a function that cannot be sent to another process, TypeError for what is neither a file nor callable."""
+    if arrays not in (None, *ARRAYS):
+        raise ValueError(f"arrays must be {', '.join(map(repr, ARRAYS))} or None, not {arrays!r}")
+    if isinstance(contestant, str | Path):
+        path = Path(contestant)
+        if not path.is_file():
+            raise FileNotFoundError(2, "No such file", str(path))
+        if path.suffix not in SUFFIXES:
+            raise ValueError(f"{path} is neither a .py nor a .cu file")
+        took = _arrays_of(_imported(path)) if path.suffix == ".py" else "vecadd"
+        if path.suffix == ".cu" and arrays not in (None, "vecadd"):
+            raise ValueError(f"a .cu file takes pointers, not {arrays}'s arrays")
+        return {
+            "name": path.name,
+            "path": str(path.resolve()),
+            "function": function,
+            "pickled": "",
+            "folders": sys.path,
+            "arrays": arrays or took,
+        }
+    if not callable(contestant):
+        raise TypeError(f"what is judged is a function of (a, b, out) or the path of a file, not {contestant!r}")
+    return {
+        "name": getattr(contestant, "__name__", type(contestant).__name__),
+        "path": "",
+        "function": function,
+        "pickled": base64.b64encode(_pickled(contestant)).decode(),
+        "folders": sys.path,
+        "arrays": arrays or _arrays_of(_modules(contestant)),
+    }
+
+
+def _pickled(function: Callable[..., Any]) -> bytes:
+    """By its module and name where another process can import it, else whole, by cloudpickle."""
+    if getattr(function, "__module__", None) != "__main__":
+        try:
+            return pickle.dumps(function)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            pass
+    refusal = f"{function!r} cannot be sent to another process"
+    try:
+        whole: bytes = import_module("cloudpickle").dumps(function)
+    except ImportError:
+        remedy = "give the path of the file that it is in, or pip install cloudpickle"
+        raise ValueError(f"{refusal}: {remedy}") from None
+    except Exception as error:  # whatever its objects raise
+        raise ValueError(f"{refusal}: {error}") from error
+    return whole
+
+
+def _arrays_of(modules: Iterable[str]) -> str:
+    names = {module.partition(".")[0] for module in modules}
+    return next((arrays for name, arrays in _IMPORTS.items() if name in names), "vecadd")
+
+
+def _imported(path: Path) -> list[str]:
+    """The modules that a Python file imports; none where it is no Python, which the child will find."""
+    try:
+        nodes = list(ast.walk(ast.parse(path.read_bytes(), str(path))))
+    except (SyntaxError, ValueError):
+        return []
+    found = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return found + [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+
+
+def _modules(function: Any) -> list[str]:
+    """The modules that a function's globals are, or come from."""
+    values = getattr(function, "__globals__", {}).values()
+    found = (getattr(value, "__module__", None) or getattr(value, "__name__", None) for value in values)
+    return [name for name in found if isinstance(name, str)]
+
+
+# One judgement from beginning to end: checks, probes, times, verdict.
+
 SIZES = (2**16, 2**20, 2**24, 2**28)
-ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own
+ARRAYS_A_SIZE = 12  # in the GPU's memory: three versions of the operands and their sum, and the call's own
 MOST_MEMORY = 0.8  # of the GPU's
 FASTER = 1.05  # times the probed rate of the memory: what is faster has not been done
 EMPTY = 0.9  # of the time of a kernel that does nothing: what is shorter had no kernel in it
@@ -35,7 +124,7 @@ def judge(
     function: str = "add",
     arrays: str | None = None,
     alignment: int | None = None,
-    rounds: int = clock.ROUNDS,
+    rounds: int = verdict.ROUNDS,
     timeout: float = TIMEOUT,
     tell: Tell = lambda what: None,
 ) -> Verdict:
@@ -69,7 +158,7 @@ def judge(
         raise ValueError(f"rounds must be at least 1, not {rounds}")
     spec = {
         "ask": "begin",
-        **contestant.described(f, function, arrays),
+        **describe_contestant(f, function, arrays),
         "dtype": dtype,
         "seed": secrets.randbelow(2**32),
     }
@@ -90,7 +179,7 @@ def judge(
             checked += session.check(chosen, alignment)
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
-                checked.append(foresight.check(session))
+                checked.append(check_foresight(session))
             limits = _probed(spec, timeout, tell)
             found = [_time(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
@@ -99,16 +188,18 @@ def judge(
     except EndedError as error:
         rejection = Finding(error.kind, str(error))
     else:
-        return verdict.of(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
-    return verdict.of(spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked))
+        return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
+    return verdict.make_verdict(
+        spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked)
+    )
 
 
 def _time(
     session: Session, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
 ) -> Size:
     tell(f"timing {n} elements")
-    candidates = clock.rungs(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
-    timed = clock.time(session, n, candidates, rounds)
+    candidates = verdict.find_candidates(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
+    timed = verdict.time_size(session, n, candidates, rounds)
     itemsize = session.itemsize
     limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
@@ -119,7 +210,7 @@ def _time(
     return Size.of(timed, itemsize, limit, _advice(gpu, dtype, timed, rung, limits))
 
 
-def _believe(timed: clock.Timed, memory: float, kernel: float) -> None:
+def _believe(timed: verdict.Timed, memory: float, kernel: float) -> None:
     """Raises FoundError for a time that the memory, or a launch, does not allow."""
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
@@ -133,7 +224,7 @@ def _believe(timed: clock.Timed, memory: float, kernel: float) -> None:
 
 
 def _advice(
-    gpu: dict[str, Any], dtype: str, timed: clock.Timed, rung: dict[str, Any], limits: model.Limits
+    gpu: dict[str, Any], dtype: str, timed: verdict.Timed, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
     """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
     what that takes."""
@@ -171,13 +262,13 @@ def _possible(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
-    most = int(MOST_MEMORY * memory) // (ARRAYS * itemsize)
+    most = int(MOST_MEMORY * memory) // (ARRAYS_A_SIZE * itemsize)
     if sizes is None:
         return [n for n in SIZES if n <= most]
     for n in sizes:
         if not 1 <= n <= most:
             raise ValueError(
-                f"sizes must be 1 to {most} elements, which is what {ARRAYS} arrays on this GPU allow, not {n}"
+                f"sizes must be 1 to {most} elements, which is what {ARRAYS_A_SIZE} arrays on this GPU allow, not {n}"
             )
     if not sizes:
         raise ValueError("sizes must name at least one number of elements")

@@ -7,10 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd.model.gpu import WARP, Gpu, Occupancy, occupancy
-from vecadd.model.limits import RECORDED, Limits
-from vecadd.model.loaded import ENOUGH, Loaded
-from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved
+from vecadd.model.limits import ENOUGH, RECORDED, Limits, Loaded
+from vecadd.model.theory import ARRAYS, WARP, Gpu, Occupancy, arithmetic_intensity, balance, bytes_moved, occupancy
 from vecadd.tables import show_seconds
 
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it

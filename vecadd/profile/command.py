@@ -14,9 +14,9 @@ from vecadd._names import unknown
 from vecadd.bench import machine, options, probes
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
-from vecadd.profile import ncu, own, tables, transfers
+from vecadd.profile import events, ncu, tables
+from vecadd.profile.child import Spec
 from vecadd.profile.ncu import ProfilerError, RefusedError
-from vecadd.profile.spec import Spec
 from vecadd.tables import Screen
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
@@ -86,11 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise RuntimeError(f"there is no GPU to profile: {found.gpu_reason}")
     failures: list[str] = []
     launches: dict[Spec, ncu.Launch] = {}
-    moved: dict[Spec, transfers.Transfer] = {}
+    moved: dict[Spec, events.Transfer] = {}
     for spec in specs:
         try:
             if spec.facts["kind"] == "transfer":
-                moved[spec] = transfers.profile(spec)
+                moved[spec] = events.profile_transfer(spec)
             else:
                 launches[spec] = _launch(spec, found.gpus[0].bandwidth)
         except RefusedError:
@@ -120,7 +120,7 @@ def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
     except RefusedError as error:
         if spec.facts["kind"] != "device":
             raise
-        return own.profile(spec, theory, str(error))
+        return events.profile_kernel(spec, theory, str(error))
 
 
 def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
@@ -132,12 +132,12 @@ def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
         n=spec.n,
         params=chosen | {"parameters": dict(spec.params)} | found,
         value=seconds,
-        bytes=own.moved(spec),
+        bytes=events.bytes_moved(spec),
         checked=True,
     )
 
 
-def _methods(launches: Mapping[Spec, ncu.Launch], moved: Mapping[Spec, transfers.Transfer]) -> list[str]:
+def _methods(launches: Mapping[Spec, ncu.Launch], moved: Mapping[Spec, events.Transfer]) -> list[str]:
     found = {METHOD if launch.why is None else METHOD_OF_EVENTS: None for launch in launches.values()}
     return [*found, *([METHOD_OF_TRANSFERS] if moved else [])]
 
@@ -145,8 +145,8 @@ def _methods(launches: Mapping[Spec, ncu.Launch], moved: Mapping[Spec, transfers
 def _show(
     screen: Screen,
     launches: Mapping[Spec, ncu.Launch],
-    moved: Mapping[Spec, transfers.Transfer],
-    link: transfers.Link | None,
+    moved: Mapping[Spec, events.Transfer],
+    link: events.Link | None,
     failures: Iterable[str],
 ) -> None:
     shown, lines = [], []
@@ -160,12 +160,12 @@ def _show(
     screen.say(*lines, *(f"method: {method}" for method in _methods(launches, moved)), *failures)
 
 
-def _link(found: Info) -> transfers.Link:
+def _link(found: Info) -> events.Link:
     """The link's rates, probed after the rungs ran: probing makes this process another on the GPU."""
     rates = probes.probe_link(0)
     gpu = found.gpus[0]
     theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
-    return transfers.Link(
+    return events.Link(
         rates["to_device_gbps"],
         rates["to_host_gbps"],
         theory / 1e9 if theory else None,

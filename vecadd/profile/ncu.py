@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from vecadd._environment import of_child
-from vecadd.profile import metrics, stalls
-from vecadd.profile.spec import FAILED, Spec
+from vecadd.profile import metrics
+from vecadd.profile.child import FAILED, Spec
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -118,14 +118,14 @@ class Launch:
     def found(self) -> dict[str, float]:
         """The table's rows by key, in base units."""
         counted = {} if self.instructions is None else {"instructions": float(self.instructions)}
-        return counted | metrics.of(self.raw)
+        return counted | metrics.select_metrics(self.raw)
 
     def as_dict(self) -> dict[str, Any]:
         """The launch for JSON, with the table's rows and the stall shares computed: seconds, bytes, percent, 0..1."""
         return {
             "kernel": self.kernel,
             "metrics": self.found,
-            "stalls": stalls.of(self.raw),
+            "stalls": metrics.stall_shares(self.raw),
             "loads": dict(self.executed),
             "rules": [asdict(rule) for rule in self.rules],
             "raw": {name: [value, unit] for name, (value, unit) in self.raw.items()},

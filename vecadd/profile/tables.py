@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from vecadd.bench import recorded
-from vecadd.profile import documents, metrics, stalls
+from vecadd.profile import metrics
+from vecadd.profile.child import Spec
+from vecadd.profile.events import TITLES, Link, Transfer
 from vecadd.profile.ncu import Launch, Rule
-from vecadd.profile.spec import Spec
-from vecadd.profile.transfers import TITLES, Link, Transfer
 from vecadd.tables import Column, Table, columns, prose, show_seconds, show_size
 
 SMALL = 0.01  # of the cycles: a reason below it in every rung is left out
@@ -15,19 +15,19 @@ NOTHING = "-"
 
 def tables(launches: Mapping[Spec, Launch]) -> list[Table]:
     """The metrics, and the stall reasons where the profiler gave any."""
-    shares = [stalls.of(launch.raw) for launch in launches.values()]
+    shares = [metrics.stall_shares(launch.raw) for launch in launches.values()]
     return [_metrics(launches), *([_stalls([spec.rung for spec in launches], shares)] if any(shares) else [])]
 
 
 def notes(launches: Mapping[Spec, Launch]) -> list[str]:
     """The settings of the documents' columns, and the profiler's advice, a line each."""
-    used = {setting for spec in launches for setting in documents.FIGURES.get(spec.rung, ())}
+    used = {setting for spec in launches for setting in metrics.DOCUMENT_FIGURES.get(spec.rung, ())}
     lines = []
     if used:
         legend = "; ".join(f"{name} {recorded.SETTINGS[name]}" for name in sorted(used))
         lines.append(f"the documents' columns: {legend}; other GPUs and, where they differ, other sizes than here")
     for spec, launch in launches.items():
-        seen = documents.STALLS.get(spec.rung, {}).items()
+        seen = metrics.DOCUMENT_STALLS.get(spec.rung, {}).items()
         lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
         lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
     reasons = dict.fromkeys(launch.why for launch in launches.values() if launch.why)
@@ -44,7 +44,7 @@ def transfer_notes(link: Link) -> list[str]:
     lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
     if link.theory:
         lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
-    return [*lines, f"the documents: {documents.PROGRAM}"]
+    return [*lines, f"the documents: {metrics.DOCUMENT_PROGRAM}"]
 
 
 def show(value: float | None, unit: metrics.Unit) -> str:
@@ -68,10 +68,12 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
         figures_of.append((launch.found, ", ".join(executed) or NOTHING, loads))
-        for setting, figures in documents.FIGURES.get(spec.rung, {}).items():
+        for setting, figures in metrics.DOCUMENT_FIGURES.get(spec.rung, {}).items():
             names.append(f"({setting})")
-            figures_of.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
-            elements.append(show_size(documents.LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0)))
+            figures_of.append((figures, metrics.DOCUMENT_LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
+            elements.append(
+                show_size(metrics.DOCUMENT_LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0))
+            )
     documented = sorted({name for name in names if name.startswith("(")}, reverse=True)
     table = Table("metrics", columns(*names), optional_columns=tuple(documented))
     table.add("elements", *elements)
@@ -92,11 +94,11 @@ def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Tabl
         columns("reason", *rungs, *sentences),
         optional_columns=("direction", "cause"),
     )
-    rows = [(reason, [stalls.share(reason, share) for share in shares]) for reason in stalls.REASONS]
+    rows = [(reason, [metrics.share_of_reason(reason, share) for share in shares]) for reason in metrics.REASONS]
     for reason, values in sorted(rows, key=lambda row: -max(value or 0.0 for value in row[1])):
         if max(value or 0.0 for value in values) >= SMALL:
             table.add(reason.title, *map(_percent, values), reason.cause, reason.direction)
-    table.add("none: issuing", *(_percent(share.get(stalls.WORKING)) for share in shares))
+    table.add("none: issuing", *(_percent(share.get(metrics.WORKING)) for share in shares))
     return table
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vecadd.bench.plots import style
 from vecadd.figures import Figure
-from vecadd.model.gpu import Gpu
+from vecadd.model.theory import Gpu
 from vecadd.tables import show_rate
 
 LEAST = 1 << 20  # elements: below, the time is the launch's, not the memory's

@@ -14,7 +14,7 @@ from vecadd.bench.operands import FLOAT32, HOST, PINNED, Buffers, Transposed
 from vecadd.bench.options import Options
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep
 from vecadd.bench.timing import Cell
-from vecadd.model.matrix_shapes import extents
+from vecadd.model.theory import extents
 
 INT8 = np.dtype(np.int8)
 MILLION, LARGE = 10**6, 10**8  # elements of document 004

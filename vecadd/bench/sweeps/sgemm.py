@@ -10,7 +10,7 @@ from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.sweeps.transpose import add_model
 from vecadd.bench.timing import Cell
 from vecadd.model import Gpu, product_operations
-from vecadd.model.matrix_shapes import extents
+from vecadd.model.theory import extents
 
 SIZES = (2**20, 2**27)  # elements of the product: what document 004's grids of sgemm_tiled and of the others make
 BRIEF_SIZES = (2**20,)

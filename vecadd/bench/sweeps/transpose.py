@@ -10,7 +10,7 @@ from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure
 from vecadd.model import Limits, expected
-from vecadd.model.matrix_shapes import extents
+from vecadd.model.theory import extents
 
 SIZES = (2**19, 2**26)  # elements; the first is that of document 004's listing, 1024 by 512
 BRIEF_SIZES = (2**26,)

@@ -6,7 +6,7 @@ from itertools import groupby
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
 from vecadd.bench.tables import parts
 from vecadd.figures import Figure
-from vecadd.model.loaded import Loaded
+from vecadd.model.limits import Loaded
 from vecadd.tables import Style, Table, columns, show_seconds, show_size
 
 COUNTED = (

@@ -1,20 +1,80 @@
-"""The shares of copies and kernels in a transfer rung's time, and the rates that the copies reach on the link.
-
-They come from the rung's own events around each copy and kernel, and the host's clock around each allocation.
-"""
+"""Profiles without Nsight Compute: kernels and transfers by CUDA events, and what CUDA knows of a kernel."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from statistics import median
 from typing import Any
 
 from vecadd import _core
-from vecadd.bench.operands import Buffers, WrongSumError
+from vecadd.bench.operands import DEVICE, Buffers, WrongSumError
 from vecadd.bench.options import find_dtype
 from vecadd.bench.steps import Step, at_work, steps
 from vecadd.profile import child
-from vecadd.profile.ncu import ProfilerError
-from vecadd.profile.spec import Spec
+from vecadd.profile.child import Spec
+from vecadd.profile.ncu import Launch, ProfilerError
+
+# A launch without Nsight Compute: its time by CUDA events, and what the CUDA runtime knows of its kernel. It reads no
+# counter of the GPU.
+
+RUNS = 9  # timed; the median counts
+
+Raw = Mapping[str, tuple[float, str]]
+
+
+def profile_kernel(spec: Spec, theory: float | None, why: str) -> Launch:
+    """A launch of a device rung, with the names of Nsight Compute's metrics; ``theory`` is the DRAM's rate in theory,
+    bytes a second, and ``why`` says why it has no counters.
+
+    Raises ProfilerError where the rung fails."""
+    seconds: list[float] = []
+
+    def watched(used: Buffers) -> None:
+        for _ in range(RUNS):
+            if spec.facts["sum"] != "written":
+                DEVICE.clear(used.out)
+            seconds.append(
+                _core.run_rung(spec.rung, used.a, used.b, used.out, block=spec.block, params=dict(spec.params))
+            )
+
+    try:
+        facts = _core.rung_facts(spec.rung, spec.dtype, spec.n, block=spec.block, params=dict(spec.params))
+        child.run(spec, watched)
+    except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
+        raise ProfilerError(f"{type(error).__name__}: {error}") from error
+    duration = median(seconds)
+    return Launch(spec.rung, {**_of_time(spec, duration, theory), **_of_launch(facts)}, why=why)
+
+
+def bytes_moved(spec: Spec) -> int:
+    """Bytes that the rung has to move: of its operands and its sum, each once."""
+    words = spec.facts["bytes_per_element"] // 4 or 3  # a transfer's row does not say
+    return spec.n * words * find_dtype(spec.dtype).itemsize
+
+
+def _of_time(spec: Spec, duration: float, theory: float | None) -> Raw:
+    share = {"vecadd__needed.pct": (100 * bytes_moved(spec) / duration / theory, "%")} if theory and duration else {}
+    return {"gpu__time_duration.sum": (duration, "s"), **share}
+
+
+def _of_launch(facts: Mapping[str, Any]) -> Raw:
+    block, grid = prod(facts["block"]), prod(facts["grid"])
+    plain = {
+        "sm__maximum_warps_per_active_cycle_pct": 100 * facts["occupancy"],
+        "launch__registers_per_thread": facts["registers"],
+        "launch__shared_mem_per_block_static": facts["static_shared"],
+        "launch__shared_mem_per_block_dynamic": facts["dynamic_shared"],
+        "launch__block_size": block,
+        "launch__grid_size": grid,
+        "launch__thread_count": block * grid,
+        "launch__waves_per_multiprocessor": facts["waves"],
+    }
+    return {name: (float(value), "") for name, value in plain.items()}
+
+
+# The shares of copies and kernels in a transfer rung's time, and the rates that the copies reach on the link.
+#
+# They come from the rung's own events around each copy and kernel, and the host's clock around each allocation.
 
 ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
 TITLES: Mapping[str, str] = {
@@ -71,12 +131,12 @@ class Link:
     name: str
 
 
-def profile(spec: Spec) -> Transfer:
+def profile_transfer(spec: Spec) -> Transfer:
     """One run of the rung; raises ProfilerError where its steps cannot be timed."""
-    return of_events(spec, _timeline(spec))
+    return transfer_of_events(spec, _timeline(spec))
 
 
-def of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
+def transfer_of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
     """The run from the rung's own timeline."""
     array = spec.n * find_dtype(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
