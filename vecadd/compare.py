@@ -3,20 +3,28 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from math import exp, hypot, inf, isfinite, log, sqrt
 from pathlib import Path
 from typing import Any
 
-from vecadd import figures as measured
 from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared
 from vecadd._version import package_version
 from vecadd.bench.timing import FEWEST_ROUNDS
-from vecadd.figures import replace_file, write_json
-from vecadd.fleet import checks
-from vecadd.fleet.checks import Check, less_is_better
+from vecadd.check.document import Check, is_check, read_check
+from vecadd.figures import (
+    COMPARISON,
+    WRITERS,
+    Figure,
+    Run,
+    less_is_better,
+    read_objects,
+    replace_file,
+    run_of_content,
+    write_json,
+)
 from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
 
 # The figures of result files, each under a name by which two runs are matched.
@@ -36,18 +44,6 @@ _DECILES = 2.563  # standard deviations from p10 to p90
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure with its 95 % interval, which is None where the file does not say. ``error`` says that it failed: then a
-    result of a bench has no value; one of a check may have."""
-
-    name: str
-    value: float | None
-    interval: tuple[float, float] | None
-    unit: str
-    error: str | None = None
-
-
 @dataclass
 class Side:
     """One side of the comparison: its figures, and the machines that they are of."""
@@ -56,77 +52,76 @@ class Side:
     machines: list[str]
 
 
-def contents(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
-    """What the JSON files hold. What a command wrote into a folder earlier, which is no measurement, is passed over.
-    Raises UnaskableError for what is not there, ValueError, which names the file, where it holds no object."""
-    found = {path: checks.read_object(path) for path in checks.list_files(paths)}
-    return {path: held for path, held in found.items() if held.get("schema") not in checks.VERDICTS or path in paths}
+def read_objects_of(path: Path) -> dict[Path, dict[str, Any]]:
+    """What the JSON files there contain. Raises UnaskableError for what is not there, ValueError, which names the file,
+    for one that cannot be read."""
+    found: dict[Path, dict[str, Any]] = {}
+    for file, content in read_objects([path]):
+        if isinstance(content, ValueError):
+            raise content
+        found[file] = content
+    return found
 
 
-def read(held: Mapping[Path, dict[str, Any]]) -> list[measured.Run | Check]:
-    """The result files that hold this, oldest first. Raises ValueError for other files."""
-    found: list[tuple[str, measured.Run | Check]] = []
-    for path, content in held.items():
-        if writer := checks.VERDICTS.get(str(content.get("schema"))):
-            raise ValueError(f"{path} is what {writer} found in result files, and none itself")
-        if checks.is_check(content):
-            check = checks.check_of(path, content)
+def read_runs(contents: Mapping[Path, dict[str, Any]]) -> list[Run]:
+    """The result files with these contents, oldest first. Raises ValueError, which names the file, for other files."""
+    found: list[tuple[str, Run]] = []
+    for path, content in contents.items():
+        if writer := WRITERS.get(str(content.get("schema"))):
+            raise ValueError(f"{path} is what {writer} found in result files, and not one itself")
+        if is_check(content):
+            check = read_check(path, content)
             found.append((check.time.isoformat(), check))
         else:
-            run = measured.run_of_content(path, content)
+            run = run_of_content(path, content)
             found.append((str(run.meta.get("date")), run))
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    return [run for _, run in sorted(found, key=lambda pair: pair[0])]
 
 
-def side(given: Iterable[measured.Run | Check]) -> Side:
-    """All figures of these files. Raises ValueError, which names the file, for a row whose numbers cannot be timed."""
+def side_of(runs: Iterable[Run]) -> Side:
+    """All figures of these files; a later one's count. Raises ValueError, which names the file, for a row whose numbers
+    cannot be timed."""
     figures: dict[Key, Figure] = {}
     machines: list[str] = []
-    for each in given:
-        if isinstance(each, Check):
-            machines.append(f"{each.host} ({each.machine_type})")
-            figures |= _of_check(each)
-            continue
-        machines.append(str(each.meta.get("machine", "unknown")))
+    for run in runs:
+        known = f"{run.host} ({run.machine_type})" if isinstance(run, Check) else run.meta.get("machine", "unknown")
+        machines.append(str(known))
         try:
-            figures |= {_key(row): _of_row(row) for row in each.figures}
+            figures |= {_key(each): _with_interval(each) for each in run.figures if each.unit}
         except (ArithmeticError, ValueError) as error:
-            raise ValueError(f"{each.path} is not a result file: a row cannot be read: {error}") from error
+            raise ValueError(f"{run.path} is not a result file: a row cannot be read: {error}") from error
     return Side(figures, list(dict.fromkeys(machines)))
 
 
-def _of_check(check: Check) -> dict[Key, Figure]:
-    """The interval of a figure that other work has disturbed says nothing of the machine."""
-    return {
-        ("check", each.id, each.unit): Figure(
-            each.name,
-            each.value,
-            None if each.is_disturbed else each.interval,
-            each.unit,
-            each.severity if each.severity == "critical" else None,
-        )
-        for each in check.findings
-        if each.unit
-    }
+def _key(figure: Figure) -> Key:
+    if figure.measurement:
+        return "check", figure.name, figure.unit
+    names = (*IDENTITY, *SWEPT.get(figure.sweep, ()))
+    identity = {name: figure.params[name] for name in names if name in figure.params}
+    return figure.sweep, figure.name, figure.dtype, str(figure.n), json.dumps(identity, sort_keys=True)
 
 
-def _key(row: measured.Figure) -> Key:
-    identity = {name: row.params[name] for name in (*IDENTITY, *SWEPT.get(row.sweep, ())) if name in row.params}
-    return row.sweep, row.name, row.dtype, str(row.n), json.dumps(identity, sort_keys=True)
+def _with_interval(figure: Figure) -> Figure:
+    """The figure with its 95 % interval, which is None where the file does not say. A wrong result of a bench has no
+    value, whatever time it took. The interval of a figure that other work has disturbed says nothing of the machine.
 
-
-def _of_row(row: measured.Figure) -> Figure:
-    """A wrong result has no figure, whatever time it took.
-
-    The interval is that of the median's logarithm, from the distance between p10 and p90.
+    The interval of a bench's figure is that of the median's logarithm, from the distance between p10 and p90.
     """
-    interval, seconds = None, None if row.error is not None else row.seconds
-    if seconds and row.spread and row.spread[0] > 0:
-        low, high = row.spread
+    if figure.measurement:
+        return replace(figure, interval=None) if figure.is_disturbed else figure
+    seconds = None if figure.error is not None else figure.seconds
+    interval = None
+    if seconds and figure.spread and figure.spread[0] > 0:
+        low, high = figure.spread
         half = _HALF * log(high / low) / _DECILES
         interval = seconds * exp(-half), seconds * exp(half)
-    more = [str(row.params[name]) for name in ("form", "kernel", "experiment") if name in row.params]
-    return Figure(" ".join([row.title, *more]), seconds, interval, "s", row.error)
+    return replace(figure, value=seconds, unit="s", interval=interval)
+
+
+def show_name(figure: Figure) -> str:
+    """The figure's title, with what else tells it from others of its sweep."""
+    more = [str(figure.params[name]) for name in ("form", "kernel", "experiment") if name in figure.params]
+    return " ".join([figure.title, *more])
 
 
 # The ratio of two figures with its interval, and what it says.
@@ -173,11 +168,10 @@ class Comparison:
 
 def compare_sides(old: Side, new: Side, least: float) -> Comparison:
     """Compares the figures that both have. ``least`` is the smallest share of interest."""
-    both = [key for key in new.figures if key in old.figures]
     return Comparison(
-        [compare_figures(old.figures[key], new.figures[key], least) for key in both],
-        _names(old, [key for key in old.figures if key not in new.figures]),
-        _names(new, [key for key in new.figures if key not in old.figures]),
+        [compare_figures(old.figures[key], figure, least) for key, figure in new.figures.items() if key in old.figures],
+        [show_name(figure) for key, figure in old.figures.items() if key not in new.figures],
+        [show_name(figure) for key, figure in new.figures.items() if key not in old.figures],
     )
 
 
@@ -185,20 +179,28 @@ def compare_figures(old: Figure, new: Figure, least: float) -> Compared:
     """One figure of both runs. One that has failed and did not fail before is that, whatever its ratio. Those without
     an interval, or an open one, are the same where they are equal, else undecided; so are those that have no ratio,
     because one is zero or below."""
-    has_failed = new.error is not None and old.error is None
+    has_failed = _has_failed(new) and not _has_failed(old)
+    name = show_name(new)
     if old.value is None or new.value is None or min(old.value, new.value) <= 0:
         verdict = "failed" if has_failed or (old.value and new.value is None) else "undecided"
-        return Compared(new.name, old.value, new.value, new.unit, None, None, verdict)
+        return Compared(name, old.value, new.value, new.unit, None, None, verdict)
     sign = 1 if less_is_better(new.unit) else -1
     ratio = sign * log(new.value / old.value)
     below, above = (0, 1) if sign > 0 else (1, 0)
     low = ratio - hypot(_reach(new, below), _reach(old, 1 - below))
     high = ratio + hypot(_reach(new, above), _reach(old, 1 - above))
-    if not isfinite(high - low):
-        verdict = "failed" if has_failed else "undecided" if ratio else "same"
-        return Compared(new.name, old.value, new.value, new.unit, exp(ratio), None, verdict)
-    verdict = "failed" if has_failed else _verdict(low, high, log(1 + least))
-    return Compared(new.name, old.value, new.value, new.unit, exp(ratio), (exp(low), exp(high)), verdict)
+    interval = (exp(low), exp(high)) if isfinite(high - low) else None
+    if has_failed:
+        verdict = "failed"
+    elif interval is None:
+        verdict = "undecided" if ratio else "same"
+    else:
+        verdict = _verdict(low, high, log(1 + least))
+    return Compared(name, old.value, new.value, new.unit, exp(ratio), interval, verdict)
+
+
+def _has_failed(figure: Figure) -> bool:
+    return figure.error is not None or figure.fails
 
 
 def _reach(figure: Figure, end: int) -> float:
@@ -214,10 +216,6 @@ def _verdict(low: float, high: float, zone: float) -> str:
     if high < -zone:
         return "faster"
     return "same" if -zone < low and high < zone else "undecided"
-
-
-def _names(side: Side, keys: Sequence[Key]) -> list[str]:
-    return [side.figures[key].name for key in keys]
 
 
 # The comparison, for a terminal and for a page.
@@ -273,7 +271,7 @@ def summary(comparison: Comparison, least: float) -> str:
 
 # The command
 
-SCHEMA, VERSION = checks.COMPARISON, 1
+VERSION = 1
 PICTURED = 40  # rows, at most; the table has all
 
 __all__ = ["add_arguments", "run"]
@@ -306,9 +304,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         pages.require()
     try:
-        sides = [contents([path]) for path in (arguments.old, arguments.new)]
-        refuse_inputs(targets, [path for held in sides for path in held])
-        old, new = (side(read(held)) for held in sides)
+        sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
+        refuse_inputs(targets, [path for contents in sides for path in contents])
+        old, new = (side_of(read_runs(contents)) for contents in sides)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
     comparison = compare_sides(old, new, arguments.least / 100)
@@ -338,7 +336,7 @@ def _machines(old: Side, new: Side) -> list[str]:
 
 def _content(arguments: argparse.Namespace, old: Side, new: Side, comparison: Comparison) -> dict[str, object]:
     return {
-        "schema": SCHEMA,
+        "schema": COMPARISON,
         "schema_version": VERSION,
         "vecadd": package_version(),
         "status": "slower" if comparison.is_worse else "not slower",

@@ -3,6 +3,7 @@
 A table stands between <!-- check: NAME MACHINE --> and <!-- /check -->: NAME is one of TABLES, MACHINE a file's name.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -29,8 +30,8 @@ def _block(marker: re.Match[str], folder: Path) -> str:
     name, path = marker["name"], folder / f"{marker['machine']}.json"
     if name not in TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(TABLES)}")
-    if not path.is_file() or (check := document.of_text(path, path.read_text(encoding="utf-8"))) is None:
-        raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
+    if not path.is_file() or not document.is_check(check := json.loads(path.read_text(encoding="utf-8"))):
+        raise ValueError(f"{marker['open'].strip()}: {path} is not a file of vecadd check")
     origin = (
         f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
         f"{show_date({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"

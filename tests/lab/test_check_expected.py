@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import H200, earlier
+from checks import H200, content_of_check, earlier, row_of_check
 
 from vecadd.bench.contestants import numpy_add
 from vecadd.bench.timing import Samples
@@ -72,15 +72,14 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
 def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_path: Path) -> None:
     """Of two GPUs without access to each other's memory, a check has a finding of 0 that is no row."""
     found = [
-        {"id": "link/gpu 0/width", "severity": "pass", "value": 8, "unit": "lanes"},
-        {"id": "host memory/host/add 2^26", "severity": "unknown", "value": 3.0, "unit": "GB/s"},
-        {"id": "host memory/host/add 2^10", "severity": "critical", "value": 1e-3, "unit": "s"},
-        {"id": "link/gpu 1/width", "severity": "pass", "value": 16, "unit": "lanes"},
-        {"id": "pair/gpu 0 to gpu 1/peer access", "severity": "info", "value": 0.0, "unit": "1"},
-        {"id": "nvlink/gpu 0/active links", "severity": "info", "value": 0, "unit": "links"},
+        row_of_check("link/gpu 0/width", 8, "lanes"),
+        row_of_check("host memory/host/add 2^26", 3.0, severity="unknown"),
+        row_of_check("host memory/host/add 2^10", 1e-3, "s", "critical"),
+        row_of_check("link/gpu 1/width", 16, "lanes"),
+        row_of_check("pair/gpu 0 to gpu 1/peer access", 0.0, "1", "info"),
+        row_of_check("nvlink/gpu 0/active links", 0, "links", "info"),
     ]
-    content = {"schema": "vecadd-check", "schema_version": 2, "machine": {}, "findings": found}
-    (tmp_path / "check.json").write_text(json.dumps(content))
+    (tmp_path / "check.json").write_text(json.dumps(content_of_check(found)))
     assert expected.of_file(tmp_path / "check.json").figures == {
         "host add 2^10": 1e-3,
         "link width": 8.0,

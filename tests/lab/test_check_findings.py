@@ -11,9 +11,9 @@ from checks import EASY, H200, QUIET, Check, earlier, of_id, this_machine, told
 
 from vecadd.bench import machine
 from vecadd.check import findings, measure, topology
-from vecadd.check.document import status_of
-from vecadd.check.findings import Finding, Found
+from vecadd.check.document import finding, status_of
 from vecadd.check.measure import SEVERITIES, Expected, Measured, Row, title_of
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -23,12 +23,11 @@ LINK = [
 ]
 
 
-def said(conditions: dict[str, Any] | None = None, rows: list[Row] | None = None, rounds: int = 2) -> list[Finding]:
+def said(conditions: dict[str, Any] | None = None, rows: list[Row] | None = None, rounds: int = 2) -> list[Figure]:
     """All that is said of a machine with an H200."""
     measured = Measured(rows={row.title: row for row in (LINK if rows is None else rows)})
-    return findings.find_all(
-        Found(replace(this_machine(), gpus=(H200,)), QUIET | (conditions or {}), measured, rounds=rounds)
-    )
+    here = replace(this_machine(), gpus=(H200,))
+    return findings.find_all(here, QUIET | (conditions or {}), measured, rounds=rounds)
 
 
 def noted(*arguments: Any) -> list[tuple[str, str]]:
@@ -38,7 +37,7 @@ def noted(*arguments: Any) -> list[tuple[str, str]]:
 
 def test_a_quiet_machine_passes_in_everything() -> None:
     assert noted() == []
-    assert {finding.id for finding in said()} >= {"conditions/host/load", "conditions/gpus/ECC errors"}
+    assert {each.name for each in said()} >= {"conditions/host/load", "conditions/gpus/ECC errors"}
 
 
 @pytest.mark.parametrize(
@@ -86,9 +85,9 @@ def test_a_link_that_nobody_tells_of_is_unknown() -> None:
 )
 def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: str | None) -> None:
     rows = [*LINK, Row("host", "x", unit, values)]
-    drift = [(each.severity, each.meaning) for each in said(None, rows) if each.id.startswith("drift/")]
+    drift = [(each.severity, each.meaning) for each in said(None, rows) if each.name.startswith("drift/")]
     assert drift == ([("warning", f"drift: host x was {slower} slower in the last round.")] if slower else [])
-    assert not any(each.id.startswith("drift/") for each in said(None, rows, 1))  # repeats of a failure are no rounds
+    assert not any(each.name.startswith("drift/") for each in said(None, rows, 1))  # repeats of a failure are no rounds
 
 
 # Rows
@@ -110,9 +109,9 @@ def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: s
 )
 def test_how_severe_a_row_is(row: Row, severity: str) -> None:
     assert row.severity == severity
-    text = findings.explain_row(row, row.severity)
-    assert text.meaning
-    assert bool(text.next) == (severity in ("critical", "warning", "unknown"))
+    meaning, next = findings.explain_row(row, row.severity)
+    assert meaning
+    assert bool(next) == (severity in ("critical", "warning", "unknown"))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_what_processors_miss_while_others_keep_them_busy_fails_no_machine(
     row: Row, load: float, severity: str
 ) -> None:
     found = said({"load_average": load}, [*LINK, row], 1)
-    (its,) = (each for each in found if each.id == row.id)
+    (its,) = (each for each in found if each.name == row.id)
     assert (its.severity, its.value) == (severity, row.value)
     assert row.severity == severity  # in the table, too
     assert status_of(found) == {"critical": "failed", "unknown": "unknown"}.get(severity, "passed")
@@ -173,15 +172,15 @@ def test_each_rate_says_what_others_would_show() -> None:
     measured.add("device", "add 2^28", "GB/s", 4400.0)
     measured.add("pair", "copy to GPU 1", "GB/s", 390.0)
     measured.add("launch", "empty kernel", "s", 3e-6)
-    found = {each.id: each for each in findings.find_all(Found(replace(this_machine(), gpus=(H200,)), QUIET, measured))}
-    rates = [each.normal for each in found.values() if each.unit == "GB/s"]
+    found = {each.name: each for each in findings.find_all(replace(this_machine(), gpus=(H200,)), QUIET, measured)}
+    rates = [each.more.get("normal") for each in found.values() if each.unit == "GB/s"]
     assert len(rates) == 5
     assert all(normal and set(normal) == {"data sheet", "copy", "STREAM add", "ours", "why"} for normal in rates)
-    assert found["launch/gpu 0/empty kernel"].normal is None
-    read = found["device memory/gpu 0/read"].normal or {}
+    assert found["launch/gpu 0/empty kernel"].more.get("normal") is None
+    read = found["device memory/gpu 0/read"].more["normal"]
     assert [read[name] for name in ("data sheet", "STREAM add", "ours")] == ["4814 GB/s", "4400 GB/s", "4470 GB/s"]
     assert read["copy"] == "4240 GB/s with bytes read and bytes written, 2120 GB/s where a tool counts once"
-    host = found["host memory/host/add 2^26"].normal or {}
+    host = found["host memory/host/add 2^26"].more["normal"]
     assert "about 75 GB/s" in host["STREAM add"]  # a store that reads its line first: three of four are counted
 
 
@@ -195,8 +194,8 @@ def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pa
         measured.add("pair", f"{way} to GPU 0", "GB/s", rate, gpu=1)
     gpus = (H200, replace(H200, index=1))
     found = {
-        each.id: each.normal or {}
-        for each in findings.find_all(Found(replace(this_machine(), gpus=gpus), QUIET, measured))
+        each.name: each.more.get("normal", {})
+        for each in findings.find_all(replace(this_machine(), gpus=gpus), QUIET, measured)
     }
     assert found["host memory/host/add 2^26"]["copy"] == "a memcpy that counts its bytes once: about 50 GB/s"
     link = found["link/gpu 1/to the device"]
@@ -218,14 +217,14 @@ def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pa
     "id", ["device memory/gpu 0/read", "soak/host/memory", "conditions/host/load", "link/gpu 0/width"]
 )
 def test_the_status_follows_the_findings(severity: Any, id: str) -> None:
-    read = Finding("host memory/host/add 2^26", "", "host", "pass", 1.0, "GB/s")
+    read = finding("host memory/host/add 2^26", "", "pass", 1.0, "GB/s", "")
     measured = id.startswith(("device", "soak"))
     status = {"critical": "failed", "unknown": "unknown" if measured else "passed"}.get(severity, "passed")
-    assert status_of([read, Finding(id, "", "", severity, 1.0, "")]) == status
+    assert status_of([read, finding(id, "", severity, 1.0, "", "")]) == status
 
 
 def test_without_a_figure_there_is_no_verdict() -> None:
-    assert status_of([Finding("conditions/host/load", "", "host", "pass", 1.0, "tasks")]) == "unknown"
+    assert status_of([finding("conditions/host/load", "", "pass", 1.0, "tasks", "")]) == "unknown"
 
 
 # The whole command

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,8 @@ def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(topology, "NODES", tmp_path / "none")
         gpus = tuple(replace(H200, index=number) for number in range(count))
         found = findings.find_topology(replace(this_machine(), gpus=gpus), facts, Measured())
-        links_found = {each.where: each for each in found if each.id.startswith("nvlink/")}
-        assert all(each.id == f"nvlink/{where}/active links" for where, each in links_found.items())
+        links_found = {each.where: each for each in found if each.name.startswith("nvlink/")}
+        assert all(each.name == f"nvlink/{where}/active links" for where, each in links_found.items())
         return links_found, topology.connections(gpus, facts)
 
     return make
@@ -210,7 +211,7 @@ def test_cards_of_other_names_are_no_peers(connected: Any) -> None:
 def test_inactive_links_are_named_and_theory_counts_them(connected: Any) -> None:
     found, pairs = connected(status(range(9), ALL, ALL, ALL), LESS)
     ill, well = found["gpu 0"], found["gpu 1"]
-    assert (ill.value, ill.expected, well.value, well.expected) == (9, (18, None), 18, (18, None))
+    assert (ill.value, ill.expected, well.value, well.expected) == (9, (18, inf), 18, (18, inf))
     assert ill.meaning == (
         "9 NVLinks of GPU 0 are active, where 18 should be. Inactive: links 9, 10, 11, 12, 13, 14, 15, 16, 17."
     )
@@ -260,9 +261,9 @@ def test_the_connection_is_a_finding() -> None:
         (found,) = (
             each
             for each in findings.find_topology(this_machine(), [], pair(1.0, connection, access))
-            if "peer" in each.id
+            if "peer" in each.name
         )
-        assert found.id == "pair/gpu 0 to gpu 1/peer access"
+        assert found.name == "pair/gpu 0 to gpu 1/peer access"
         return found.severity, found.meaning
 
     nvlink, pcie = Connection("NVLink, 18 links", 478e9), Connection("PCIe through a PCIe host bridge")
@@ -347,7 +348,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def placed(measured: Measured | None = None) -> dict[str, Any]:
     found = findings.find_topology(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
-    return {each.id: each for each in found}
+    return {each.name: each for each in found}
 
 
 def test_nodes_are_read_from_sysfs(machine: Path) -> None:
@@ -383,7 +384,7 @@ def test_a_node_of_memory_alone_and_one_with_more_than_others_lack_nothing(machi
         (node / "meminfo").write_text(f"Node {number} MemTotal: {gib << 20} kB\n")
     found = placed()
     assert [found[f"numa/node {number}/memory"].severity for number in range(4)] == ["pass"] * 4
-    assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), None)
+    assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), inf)
     assert found["numa/node 3/memory"].expected is None
 
 
@@ -401,7 +402,7 @@ def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> N
         found = placed()
         assert {each.severity for each in found.values()} == {"pass"}
         assert [found[f"numa/node {number}/memory"].expected for number in (0, 1, 2)] == [
-            (0.9 * (480 << 30), None), (0.9 * (480 << 30), None), None
+            (0.9 * (480 << 30), inf), (0.9 * (480 << 30), inf), None
         ]  # fmt: skip
     (machine / "node" / "node1" / "meminfo").write_text(f"Node 1 MemTotal: {360 << 20} kB\n")
     assert placed()["numa/node 1/memory"].severity == "warning"

@@ -14,9 +14,9 @@ from cuda_failures import CUDA_CALLS, ILLEGAL_ADDRESS
 
 from vecadd import _core
 from vecadd.check import measure, soak
-from vecadd.check.findings import Finding
 from vecadd.check.measure import Measured
 from vecadd.check.soak import PATTERNS, Part
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -31,10 +31,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak._host, "memory_available", lambda: 100_000)
 
 
-def soaked(gpus: int, memory: str) -> dict[str, Finding]:
+def soaked(gpus: int, memory: str) -> dict[str, Figure]:
     found, interrupted = soak.soak(gpus, BRIEF, memory, lambda text: None)
     assert not interrupted
-    return {finding.id: finding for finding in found}
+    return {finding.name: finding for finding in found}
 
 
 def fill(double: Any, nbytes: int) -> None:
@@ -104,7 +104,7 @@ def test_a_bit_that_flips_is_told_by_its_address(
 def test_a_gpu_that_others_fill_is_unknown(device: int, double: Any) -> None:
     fill(double, 1 << 15)
     (finding,) = soaked(1, "device").values()
-    assert (finding.id, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
+    assert (finding.name, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
     assert "bytes of the GPU's memory are free: other work holds the rest" in finding.meaning
 
 
@@ -124,8 +124,8 @@ def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monke
     assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
 
 
-def of_memory(**found: Any) -> Finding:
-    return next(soak._findings(Part("gpu 0", 0, **found)))
+def of_memory(**found: Any) -> Figure:
+    return next(soak._figures(Part("gpu 0", 0, **found)))
 
 
 @pytest.mark.parametrize("failure", ["DeviceLostError: it fell off the bus", "MemoryError: 8 bytes"])
@@ -192,18 +192,18 @@ def test_of_several_wrong_words_the_first_is_told_and_all_are_counted(monkeypatc
 # Rates over time
 
 
-def rate(rates: list[float], clocks: list[float | None]) -> Finding:
+def rate(rates: list[float], clocks: list[float | None]) -> Figure:
     part = Part("gpu 0", 0, nbytes=1 << 30, passes=5)
     for at, (each, clock) in enumerate(zip(rates, clocks, strict=True)):
         part.moved(int(each * 1e9), 1.0)
         part.point(float(at), {"clock MHz": clock})
-    return list(soak._findings(part))[1]
+    return list(soak._figures(part))[1]
 
 
 def test_a_rate_that_stays_passes() -> None:
     found = rate([100.0, 98.0, 99.0, 101.0], [None] * 4)
     assert (found.severity, found.value, found.interval) == ("pass", 99.5, (98.0, 101.0))
-    assert found.series == [
+    assert found.more["series"] == [
         {"at": float(at), "GB/s": each, "clock MHz": None} for at, each in enumerate([100.0, 98.0, 99.0, 101.0])
     ]
 
@@ -220,7 +220,7 @@ def test_the_hosts_rate_may_vary_more_and_its_first_writing_is_not_counted(monke
     for each in [100.0] * 5 + [85.0] * 5:
         part.moved(int(each * 1e9), 1.0)
         part.point(0.0, {})
-    assert list(soak._findings(part))[1].severity == "pass"
+    assert list(soak._figures(part))[1].severity == "pass"
 
     fresh = Part("host", None)
     arrays = list(soak._arrays(fresh))

@@ -16,7 +16,8 @@ from hypothesis import strategies
 from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 
 from vecadd import cli
-from vecadd.fleet import checks, command, outliers
+from vecadd.check import document
+from vecadd.fleet import command, outliers
 
 pytestmark = pytest.mark.no_native
 
@@ -252,21 +253,21 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
     ("content", "said"),
     [
         ({"schema": 1, "rows": []}, 'its "schema" is 1, not "vecadd-check"'),
-        (machine(schema_version=3), "is of schema version 3; this vecadd reads 2"),
-        (machine(schema_version="2"), 'is of schema version "2"'),
+        (machine(schema_version=3), "is a file of vecadd check of version 3; this vecadd reads version 2"),
+        (machine(schema_version="2"), 'of vecadd check of version "2"'),
         ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
-        (machine(host=""), '"" stands where a text is expected'),
-        (machine(machine_type=8), "8 stands where a text is expected"),
-        (machine(status="fine"), '"fine" is none of passed, failed, unknown'),
+        (machine(host=""), '"" is not a text'),
+        (machine(machine_type=8), "8 is not a text"),
+        (machine(status="fine"), '"fine" is not one of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
         (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
-        (machine(findings=7), "is no file of vecadd check"),
-        (machine(value=float("inf")), "Infinity stands where a finite number is expected"),
+        (machine(findings=7), "is not a file of vecadd check"),
+        (machine(value=float("inf")), "Infinity is not a finite number"),
     ],
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
-        checks.check_of(Path("x.json"), content)
+        document.read_check(Path("x.json"), content)
     assert said in str(raised.value)
 
 
@@ -312,7 +313,7 @@ def test_what_the_command_itself_wrote_into_the_folder_is_passed_over(
         assert cli.main(["fleet", str(given)]) == 2
     nothing, named = capsys.readouterr().err.splitlines()
     assert nothing == f"vecadd fleet: there is no file of vecadd check in {folder}"
-    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is no file of vecadd check: its "schema" is')
+    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is not a file of vecadd check: its "schema" is')
 
 
 @pytest.mark.parametrize("given", ["broken.json", "nowhere", "."])
@@ -524,5 +525,5 @@ def test_a_package_that_is_missing_is_named(
 def test_a_number_that_no_float_holds_is_of_a_broken_file(tmp_path: Path) -> None:
     content = machine()
     content["findings"][0]["value"] = 10**400
-    with pytest.raises(ValueError, match="is no file of vecadd check"):
-        checks.check_of(tmp_path / "x.json", content)
+    with pytest.raises(ValueError, match="is not a file of vecadd check"):
+        document.read_check(tmp_path / "x.json", content)

@@ -99,7 +99,7 @@ def test_what_is_better_on_all_machines_is_told_too() -> None:
 def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
     days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
     newest, before = outliers.last_runs(read(days))
-    assert [check.findings[0].value for check in (*newest, *before.values())] == [4, 3]
+    assert [check.figures[0].value for check in (*newest, *before.values())] == [4, 3]
 
 
 def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before() -> None:

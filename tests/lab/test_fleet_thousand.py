@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import simulated_fleet as simulated
 
-from vecadd.fleet import checks, outliers
+from vecadd.check import document
+from vecadd.fleet import outliers
 from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, unlike
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
@@ -42,7 +43,7 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
     counts = {method: [0, 0, 0] for method in METHODS}
     for seed in SEEDS:
         faults = simulated.planted(simulated.hosts(MACHINES), seed)
-        fleet = [checks.check_of(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
+        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
         for name, method in METHODS.items():
             monkeypatch.setattr(outliers, "unlike", method)
             found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
@@ -59,6 +60,6 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
 def test_a_healthy_fleet_has_next_to_no_false_alarm() -> None:
     false = 0
     for seed in SEEDS:
-        fleet = [checks.check_of(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
+        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
         false += len(simulated.places(outliers.find_outliers(fleet, 0.05).causes))
     assert false <= len(SEEDS)

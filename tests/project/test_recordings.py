@@ -141,7 +141,7 @@ def test_a_checks_tables_show_its_values() -> None:
 
 @pytest.mark.parametrize(
     ("marker", "message"),
-    [("normal nowhere", "is no file of vecadd check"), ("another 2xh200", "there is no table 'another'")],
+    [("normal nowhere", "is not a file of vecadd check"), ("another 2xh200", "there is no table 'another'")],
 )
 def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

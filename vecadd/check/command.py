@@ -15,9 +15,8 @@ from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine
 from vecadd.check import document, expected, findings, measure, outputs, soak
-from vecadd.check.findings import Finding, Found
 from vecadd.check.measure import Measured
-from vecadd.figures import json_text, replace_file
+from vecadd.figures import Figure, json_text, replace_file
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -116,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         for file in files:
             file.expect(here, measured)
         expected.of_machine(here.gpus, measured)
-        more: list[Finding] = []
+        more: list[Figure] = []
         try:
             if not interrupted:
                 measure.repeat_failed(measured, tell)
@@ -127,12 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
     expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
     more = [*findings.find_topology(here, _facts(here), measured), *more]
     conditions = machine.conditions_since(conditions)
-    found = findings.find_all(Found(here, conditions, measured, arguments.require_gpu, rounds, more))
+    found = findings.find_all(here, conditions, measured, require_gpu=arguments.require_gpu, rounds=rounds, more=more)
     meta = machine.meta(
         here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
-    content = document.of(meta, document.machine_type(here), found, conditions)
+    content = document.make_document(meta, document.machine_type(here), found, conditions)
     screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
     try:
         _write((path, FORMATS[name](content)) for name, path in wanted.items())
@@ -192,17 +191,17 @@ def _show(
     screen: Screen,
     here: Info,
     measured: Measured,
-    found: Sequence[Finding],
+    found: Sequence[Figure],
     rounds: int,
     files: Sequence[expected.File],
     explain: bool,
 ) -> None:
     screen.show([outputs.table_of_rows(measured.rows.values(), rounds)])
-    name, critical = machine.name(here), [finding.id for finding in found if finding.fails]
+    name, critical = machine.name(here), [figure.name for figure in found if figure.fails]
     if explain:
-        for finding in found:
-            screen.say(*([f"{finding.id}:"] if finding.normal else []))
-            screen.say(*(f"  {key}: {text}" for key, text in (finding.normal or {}).items()))
+        for figure in found:
+            normal = figure.more.get("normal", {})
+            screen.say(*([f"{figure.name}:"] if normal else []), *(f"  {key}: {text}" for key, text in normal.items()))
     screen.say(
         *([] if here.gpus else [f"host rows only: {here.gpu_reason}"]),
         *(f"{file.path} is of {file.machine}, this machine is {name}" for file in files if file.machine != name),
@@ -211,17 +210,25 @@ def _show(
     )
 
 
-def _told(found: Sequence[Finding]) -> Iterator[str]:
+def _told(found: Sequence[Figure]) -> Iterator[str]:
     """Lines of what is not as it should be; the worst stands last, where a terminal shows it. What is unknown for one
     reason is one line."""
     groups = defaultdict(list)
-    for finding in found:
-        if finding.severity == "unknown":
-            groups[finding.next].append(finding)
+    for figure in found:
+        if figure.severity == "unknown":
+            groups[figure.next].append(figure)
     for next, group in groups.items():
-        yield f"unknown: {', '.join(each.id for each in group)}. Next: {next}" if len(group) > 1 else str(group[0])
+        yield (
+            f"unknown: {', '.join(each.name for each in group)}. Next: {next}"
+            if len(group) > 1
+            else _show_figure(group[0])
+        )
     for severity in ("warning", "critical"):
-        yield from (str(finding) for finding in found if finding.severity == severity)
+        yield from (_show_figure(figure) for figure in found if figure.severity == severity)
+
+
+def _show_figure(figure: Figure) -> str:
+    return f"{figure.severity}: {figure.name}: {figure.meaning}" + (f" Next: {figure.next}" if figure.next else "")
 
 
 def _minutes(text: str) -> float:

@@ -9,7 +9,7 @@ H200's.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
@@ -55,22 +55,15 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    text = read_text(path)  # once: it may be a pipe
-    checked = document.of_text(path, text)
-    if checked is None:
-        run = run_of_content(path, parse_json(path, text))
-        meta, figures = dict(run.meta), _of_bench(run)
-    else:
-        try:
-            meta, figures = dict(checked["machine"]), _of_findings(checked["findings"])
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a file of vecadd check: {error}") from error
+    content = parse_json(path, read_text(path))
+    run = document.read_check(path, content) if document.is_check(content) else run_of_content(path, content)
+    figures = _of_check(run) if isinstance(run, document.Check) else _of_bench(run)
     if not figures:
         raise ValueError(f"{path} has no figure that a machine could be held against")
     for title, figure in figures.items():
         if not 0 < figure < float("inf"):
             raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
-    return File(path, str(meta.get("machine", "unknown")), figures)
+    return File(path, str(run.meta.get("machine", "unknown")), figures)
 
 
 class File:
@@ -90,11 +83,14 @@ class File:
                 row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
 
 
-def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _of_check(check: document.Check) -> dict[str, float]:
     """The figures of `vecadd check --json` by their titles, without those that other work had disturbed."""
-    rows = [each for each in findings if each["unit"] in get_args(Unit) and each["severity"] != "unknown"]
-    titles = {title_of(row["id"]): row["value"] for row in rows}
-    return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
+    found: dict[str, float] = {}
+    for figure in check.figures:
+        title = title_of(figure.name) if figure.unit in get_args(Unit) and figure.severity != "unknown" else None
+        if title is not None and figure.value is not None:
+            found[title] = figure.value
+    return found
 
 
 def _of_bench(run: Run) -> dict[str, float]:

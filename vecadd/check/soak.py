@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -16,8 +17,10 @@ import numpy as np
 
 from vecadd import _core, _host, _nvidia_smi
 from vecadd.check import topology
-from vecadd.check.findings import DRIFT, Finding, unknown
+from vecadd.check.document import finding
+from vecadd.check.findings import DRIFT, unknown
 from vecadd.check.measure import UNMEASURED, said
+from vecadd.figures import Figure
 from vecadd.tables import show_rate
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
@@ -64,7 +67,7 @@ class Part:
             self.series.append({"at": round(at, 3), "GB/s": nbytes / seconds / 1e9, **watched})
 
 
-def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) -> tuple[list[Finding], bool]:
+def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) -> tuple[list[Figure], bool]:
     """The findings, and whether the soak was interrupted. ``memory`` is "device", "host" or "both"."""
     _core.release()
     parts = [Part(f"gpu {gpu}", gpu) for gpu in range(gpus) if memory != "host"]
@@ -83,7 +86,7 @@ def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) 
             stop.set()
     for part in parts:
         part.point(time.monotonic() - begin, {})
-    return [finding for part in parts for finding in _findings(part)], interrupted
+    return [figure for part in parts for figure in _figures(part)], interrupted
 
 
 def _watch(
@@ -169,7 +172,7 @@ def _arrays(part: Part) -> Iterator[Any]:
         left -= words * WORD
 
 
-def _findings(part: Part) -> Iterator[Finding]:
+def _figures(part: Part) -> Iterator[Figure]:
     name, what, unit = f"soak/{part.where}/memory", "memory that keeps what is written", "wrong words"
     looked = part.passes > 0 or part.wrong > 0
     if not looked and (part.failure is None or part.failure.startswith(UNMEASURED)):
@@ -182,25 +185,22 @@ def _findings(part: Part) -> Iterator[Finding]:
     meaning += f" Then it failed: {part.failure}" if part.failure else ""
     if not looked:
         meaning = f"It failed before the first pattern was through: {part.failure}"
-    yield Finding(
-        id=name,
-        measurement=what,
-        where=part.where,
-        severity="critical" if failed else "pass",
-        value=part.wrong if looked else None,
-        unit=unit,
-        expected=(None, 0.0),
+    yield finding(
+        name,
+        what,
+        "critical" if failed else "pass",
+        part.wrong if looked else None,
+        unit,
+        meaning,
+        "Take the machine out of service, and have the memory replaced: nothing that it computes can be trusted.",
+        expected=(-inf, 0.0),
         source="memory that works",
-        meaning=meaning,
-        next="Take the machine out of service, and have the memory replaced: nothing that it computes can be trusted."
-        if failed
-        else "",
     )
     if part.series:
         yield _rate(part)
 
 
-def _rate(part: Part) -> Finding:
+def _rate(part: Part) -> Figure:
     rates = [point["GB/s"] or 0.0 for point in part.series]
     fifth = max(1, len(rates) // 5)
     early, late = median(rates[:fifth]), median(rates[-fifth:])
@@ -213,17 +213,16 @@ def _rate(part: Part) -> Finding:
     if fell:
         meaning += f" It fell by {100 * (1 - late / early):.0f} %."
         meaning += f" The clock went from {clocks[0]:.0f} to {clocks[-1]:.0f} MHz." if clocks else ""
-    return Finding(
-        id=f"soak/{part.where}/rate",
-        measurement="rate over the soak",
-        where=part.where,
-        severity="warning" if fell else "pass",
-        value=median(rates),
-        unit="GB/s",
+    return finding(
+        f"soak/{part.where}/rate",
+        "rate over the soak",
+        "warning" if fell else "pass",
+        median(rates),
+        "GB/s",
+        meaning,
+        "Look at temperature, power and throttling in the series and in nvidia-smi -q.",
         interval=(min(rates), max(rates)),
-        expected=((1 - drift) * early, None),
+        expected=((1 - drift) * early, inf),
         source="the first fifth of the soak",
-        meaning=meaning,
-        next="Look at temperature, power and throttling in the series and in nvidia-smi -q." if fell else "",
         series=part.series,
     )

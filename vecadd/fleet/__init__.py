@@ -1,6 +1,5 @@
 """vecadd fleet: which machines of many are unlike their peers, by their files of vecadd check.
 
-checks.py     the JSON files that a command is given, and a file of ``vecadd check --json``
 outliers.py   how unlike its peers a figure is, what such figures have in common, and what changed since the last run
 command.py    what was found, for a terminal and for a page; the command line's ``fleet``
 """

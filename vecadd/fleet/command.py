@@ -13,9 +13,9 @@ from typing import Any
 from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
 from vecadd._version import package_version
-from vecadd.figures import replace_file, write_json
-from vecadd.fleet import checks, outliers
-from vecadd.fleet.checks import Check
+from vecadd.check.document import Check, read_check
+from vecadd.figures import FLEET, read_objects, replace_file, write_json
+from vecadd.fleet import outliers
 from vecadd.fleet.outliers import LEVELS, Cause, Changes, Deviation, Found, Group
 from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
 
@@ -150,7 +150,7 @@ def of_failures(checks: Iterable[Check]) -> list[str]:
     lines = []
     for check in checks:
         if check.status != "passed":
-            critical = [finding.name for finding in check.findings if finding.severity == "critical"]
+            critical = [figure.title for figure in check.figures if figure.fails]
             why = f": {', '.join(critical)}" if critical else ""
             said = "failed its own check" if check.status == "failed" else "was not judged by its own check"
             lines.append(f"{check.host} {said}{why}")
@@ -176,7 +176,7 @@ def hosts_of(hosts: Sequence[str]) -> str:
 
 # The command
 
-SCHEMA, VERSION = checks.FLEET, 1
+VERSION = 1
 
 __all__ = ["add_arguments", "run"]
 
@@ -256,15 +256,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. What this command and `vecadd compare` wrote into a folder earlier is passed over. Raises UnaskableError
-    where a file that was named, or all of a folder, cannot be read."""
+    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
-    for path in checks.list_files(paths):
+    for path, content in read_objects(paths):
         try:
-            content = checks.read_object(path)
-            if content.get("schema") not in checks.VERDICTS or path in paths:
-                read.append(checks.check_of(path, content))
+            if isinstance(content, ValueError):
+                raise content
+            read.append(read_check(path, content))
         except ValueError as error:
             if path in paths:
                 raise UnaskableError(str(error)) from error
@@ -288,7 +287,7 @@ def _notes(fleet: Fleet) -> list[str]:
 def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
     if arguments.json is not None:
         content: dict[str, Any] = {
-            "schema": SCHEMA,
+            "schema": FLEET,
             "schema_version": VERSION,
             "vecadd": package_version(),
             "status": "outliers" if fleet.excluded else "none",

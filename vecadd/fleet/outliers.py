@@ -10,7 +10,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from vecadd.fleet.checks import Check, Finding, less_is_better
+from vecadd.check.document import Check
+from vecadd.figures import Figure, less_is_better
 from vecadd.tables import show_figure
 
 # How unlike its peers a figure is: the modified z-score, by median and MAD.
@@ -166,7 +167,7 @@ def find_outliers(checks: Sequence[Check], least: float, group: Group = by_name)
     by_type: dict[str, list[Check]] = defaultdict(list)
     for check in checks:
         by_type[check.machine_type].append(check)
-    comparisons = sum(len(check.findings) for check in checks)
+    comparisons = sum(len(check.figures) for check in checks)
     for machine_type, members in by_type.items():
         measured = _by_measurement(members)
         baselines = [
@@ -185,21 +186,35 @@ def find_outliers(checks: Sequence[Check], least: float, group: Group = by_name)
     return found
 
 
-def measurement_of(finding: Finding) -> str:
+# What says nothing of how good a machine is beside others: what else went on during the check, by how much a figure
+# changed in the course of it, and the number of a NUMA node.
+CONDITIONS = ("conditions/", "drift/")
+NUMBERS = ("node",)
+
+
+def is_compared(figure: Figure) -> bool:
+    """Whether it is a figure of the machine, which is compared with those of its peers and of earlier runs. The memory
+    of a NUMA node without processors is not, a GPU's or CXL's: some machines have both."""
+    is_other_memory = figure.name.startswith("numa/") and figure.value is not None and figure.expected is None
+    is_condition = figure.unit in ("", *NUMBERS) or figure.name.startswith(CONDITIONS)
+    return not (is_condition or is_other_memory or figure.is_disturbed)
+
+
+def measurement_of(figure: Figure) -> str:
     """What is measured, without the part it is measured at: "device memory/copy" of "device memory/gpu 0/copy"."""
-    return "/".join(part for part in finding.id.split("/") if part != finding.where) or finding.id
+    return "/".join(part for part in figure.name.split("/") if part != figure.where) or figure.name
 
 
-Figures = dict[tuple[str, str], Finding]  # by host and part
+Figures = dict[tuple[str, str], Figure]  # by host and part
 
 
 def _by_measurement(checks: Iterable[Check]) -> dict[tuple[str, str], Figures]:
     """The figures of all machines by what is measured and its unit."""
     found: dict[tuple[str, str], Figures] = defaultdict(dict)
     for check in checks:
-        for finding in check.findings:
-            if finding.is_compared:
-                found[measurement_of(finding), finding.unit][check.host, finding.where] = finding
+        for figure in check.figures:
+            if is_compared(figure):
+                found[measurement_of(figure), figure.unit][check.host, figure.where] = figure
     return found
 
 
@@ -244,12 +259,12 @@ def _missing(
     machines: int,
     usual: Mapping[str, float],
 ) -> list[Deviation]:
-    """Findings without a figure, of parts that nearly all machines have one of. A figure of 0 is one."""
+    """Figures without a value, of parts that nearly all machines have one of. A value of 0 is one."""
     having = Counter(where for _, where in values)
     return [
         Deviation(host, measurement, where, unit, None, usual[where], None, None)
-        for (host, where), finding in figures.items()
-        if finding.value is None and machines >= FEW and having[where] >= USUAL * machines
+        for (host, where), figure in figures.items()
+        if figure.value is None and machines >= FEW and having[where] >= USUAL * machines
     ]
 
 
@@ -304,7 +319,7 @@ def _shared(parts: Sequence[str]) -> str | None:
 
 # What has changed on a machine since its last run.
 
-Pair = tuple[str, Finding, Finding]  # host, before, after
+Pair = tuple[str, Figure, Figure]  # host, before, after
 
 
 @dataclass(frozen=True)
@@ -353,11 +368,11 @@ def find_changes(newest: Sequence[Check], before: dict[str, Check], least: float
             ("verdict", then.status, now.status),
         ):
             found.noted += [Note((now.host,), what, old, new)] if old != new else []
-        earlier = {finding.id: finding for finding in then.findings if _has_figure(finding)}
-        for finding in now.findings if then.machine_type == now.machine_type else ():
-            if finding.id in earlier and _has_figure(finding):
-                pairs[now.machine_type, measurement_of(finding), finding.unit].append(
-                    (now.host, earlier[finding.id], finding)
+        earlier = {figure.name: figure for figure in then.figures if _has_figure(figure)}
+        for figure in now.figures if then.machine_type == now.machine_type else ():
+            if figure.name in earlier and _has_figure(figure):
+                pairs[now.machine_type, measurement_of(figure), figure.unit].append(
+                    (now.host, earlier[figure.name], figure)
                 )
     for machine_type in dict.fromkeys(name for name, _, _ in pairs):
         parts: Counter[tuple[str, str, str]] = Counter()
@@ -381,9 +396,9 @@ def _is_better(deviation: Deviation) -> bool:
     return (deviation.ratio or 0.0) > 1 if deviation.score is None else deviation.score > 0
 
 
-def _has_figure(finding: Finding) -> bool:
+def _has_figure(figure: Figure) -> bool:
     """Whether it has a ratio to another figure of the machine."""
-    return finding.is_compared and finding.value is not None and finding.value > 0
+    return is_compared(figure) and figure.value is not None and figure.value > 0
 
 
 def _changed_figures(
@@ -404,9 +419,7 @@ def _changed_figures(
         changed = [bool(each < -falls.fence or each > rises.fence) for each in falls.deviations]
         scores = [float(each) for each in falls.scores]
         if abs(float(np.median(ratios))) > fence:
-            middle = (
-                np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
-            )
+            middle = (np.median([figure.value or 0.0 for figure in run]) for run in list(zip(*pairs, strict=True))[1:])
             found.noted.append(
                 Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
             )
@@ -417,7 +430,7 @@ def _changed_figures(
     ]
 
 
-def _apart(old: Finding, new: Finding) -> bool:
+def _apart(old: Figure, new: Figure) -> bool:
     """Whether the intervals have nothing in common; figures without one are taken as they are."""
     if old.interval is None or new.interval is None:
         return True
