@@ -17,10 +17,7 @@ from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
-from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError
-from vecadd._names import unknown
-from vecadd._terminal import say
-from vecadd._version import package_version
+from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, package_version, say, unknown
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def _parser(named: Command | None) -> argparse.ArgumentParser:
 
 
 COMMANDS = (
-    Command("info", "what this machine and this build have", "vecadd.info_command"),
+    Command("info", "what this machine and this build have", "vecadd._machine"),
     Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
     Command(
         "judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command", judges=True

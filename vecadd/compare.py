@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared
-from vecadd._version import package_version
+from vecadd._command import (
+    STDOUT,
+    UnaskableError,
+    add_comparison_options,
+    epilog,
+    package_version,
+    refuse_inputs,
+    refuse_shared,
+)
 from vecadd.bench.timing import FEWEST_ROUNDS
 from vecadd.check.document import Check, is_check, read_check
 from vecadd.figures import (

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from vecadd._names import unknown
+from vecadd._command import unknown
 from vecadd.bench import plot
 from vecadd.bench.plots.timeline import look
 from vecadd.model.advice import LARGE_TILE, SMALL_TILE

@@ -35,8 +35,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UnaskableError, descriptor
-from vecadd._temporary import temporary_name
+from vecadd._command import STDOUT, UnaskableError, descriptor, temporary_name
 from vecadd.tables import SECONDS, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read

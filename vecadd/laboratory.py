@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from vecadd import _carried, _core, ladder
+from vecadd._command import unknown
 from vecadd._machine import Info
-from vecadd._names import unknown
 from vecadd.bench import machine, plot
 from vecadd.bench import options as bench_options
 from vecadd.bench.options import Options

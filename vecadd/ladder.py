@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd._names import unknown
+from vecadd._command import unknown
 from vecadd.model.theory import with_parameters
 
 if TYPE_CHECKING:

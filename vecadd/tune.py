@@ -23,9 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vecadd import _core
-from vecadd._command import epilog
-from vecadd._names import unknown
-from vecadd._terminal import status_line
+from vecadd._command import epilog, status_line, unknown
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers, MemoryKind, Pattern
 from vecadd.bench.timing import Cell, Measurement, Samples, paired_ratio

@@ -21,8 +21,7 @@ import pytest
 from conftest import child_environment
 from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile
 
-from vecadd._uninterrupted import run_uninterrupted
-from vecadd.files import add_files
+from vecadd.files import add_files, run_uninterrupted
 
 
 @pytest.fixture
@@ -169,7 +168,7 @@ def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
 # An interrupt at each entry and each end of a function in the caller's thread, while an error may be handled.
 AT_EACH_CALL = """
     import sys
-    from vecadd._uninterrupted import run_uninterrupted
+    from vecadd.files import run_uninterrupted
 
     def work(check, tell):
         for step in range(3):

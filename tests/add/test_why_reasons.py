@@ -298,7 +298,7 @@ class Raises:
 
 
 def test_without_memory_for_it_nothing_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vecadd._host.memory_available", lambda: 1 << 20)
+    monkeypatch.setattr("vecadd._machine.memory_available", lambda: 1 << 20)
     found = reasons.find(SHOWING["one thread"])
     assert (found.reason, found.evidence) == (UNKNOWN, "there was too little memory to rehearse it")
 

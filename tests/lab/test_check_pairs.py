@@ -88,7 +88,7 @@ def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr("vecadd._nvidia_smi.TIMEOUT", 0.3)
+    monkeypatch.setattr("vecadd._machine.SMI_TIMEOUT", 0.3)
     assert topology.connections(GPUS, FACTS) == {}
 
 

@@ -268,7 +268,7 @@ def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path:
         ({"rows": [{"kind": "host"}]}, 'has no "schema"'),
         (
             simulated.content("node1", []) | {"schema_version": 9},
-            "vecadd check of version 9; this vecadd reads version 2",
+            "of version 9; this vecadd reads version 2",
         ),
         (simulated.content("node1", []), "have no figure in common"),
     ],

@@ -37,7 +37,7 @@ PACKAGE = (
     ),
     Mutant(
         "a short name for what becomes a file of the longest",
-        "vecadd/_temporary.py",
+        "vecadd/_command.py",
         "path.name[:48]",
         "path.name",
         "tests/add/test_files.py",
@@ -45,7 +45,7 @@ PACKAGE = (
     ),
     Mutant(
         "arrays of elements without bytes",
-        "vecadd/_npy_input.py",
+        "vecadd/files.py",
         "        if dtype.itemsize == 0:",
         "        if False:",
         "tests/add/test_files.py",
@@ -69,7 +69,7 @@ PACKAGE = (
     ),
     Mutant(
         "interrupts in the middle of work",
-        "vecadd/_uninterrupted.py",
+        "vecadd/files.py",
         "                raised = error if raised is None else raised  # and",
         "                raise  # and",
         "tests/add/test_files_interrupts.py",
@@ -189,7 +189,7 @@ PACKAGE = (
     ),
     Mutant(
         "shapes before numpy.add",
-        "vecadd/_numpy_call.py",
+        "vecadd/_called_by_core.py",
         '    np.nditer(arrays, ["zerosize_ok", "refs_ok"], flags)',
         "    (flags,)",
         "tests/add/test_explain.py",

@@ -56,7 +56,7 @@ STORES = (
     ),
     Mutant(
         "processors for each task",
-        "vecadd/_dask_threads.py",
+        "vecadd/dask.py",
         "    return max(1, int(CPU_COUNT) // tasks)\n",
         "    return int(CPU_COUNT)\n",
         "tests/interop/test_dask.py",

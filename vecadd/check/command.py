@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, target
+from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, status_line, target
 from vecadd._machine import Info
-from vecadd._terminal import status_line
 from vecadd.bench import machine
 from vecadd.check import document, expected, findings, measure, outputs, soak
 from vecadd.check.measure import Measured

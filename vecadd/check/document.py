@@ -16,8 +16,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+from vecadd._command import package_version
 from vecadd._machine import Info
-from vecadd._version import package_version
 from vecadd.bench.machine import commit
 from vecadd.check.measure import GROUPS, SEVERITIES, Severity
 from vecadd.figures import Figure, Range, Run

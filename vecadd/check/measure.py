@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd._machine import Gpu, Info
 from vecadd.bench import contestants, probes
 from vecadd.bench.contestants import Contestant
@@ -307,7 +307,7 @@ Time = Callable[[int, list[Contestant], Limit | None, int], list[Samples]]
 
 
 def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
-    free = SHARE_OF_HOST * _host.memory_available()
+    free = SHARE_OF_HOST * _machine.memory_available()
     n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
     limit = HostLimit()
     every = [contestants.host_add(), *(contestants.rung(name, HOST) for name in STREAMERS)]
@@ -346,7 +346,7 @@ def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
     measured.limits.setdefault(gpu, {}).update(device=rates, latency=probes.probe_latency(gpu))
     measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
     measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
-    most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
+    most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _machine.memory_available())
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
             sets = rotating_sets(_bytes(n), l2, int(most))

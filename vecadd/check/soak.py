@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vecadd import _core, _host, _nvidia_smi
+from vecadd import _core, _machine
 from vecadd.check import topology
 from vecadd.check.document import finding
 from vecadd.check.findings import DRIFT, unknown
@@ -98,7 +98,7 @@ def _watch(
         numbers = {}
     waiting: Sequence[Future[None]] = running
     while waiting := list(wait(waiting, timeout=step).not_done):
-        seen = {int(row["index"]): row for row in _nvidia_smi.query("gpu", "index", *WATCHED) if "index" in row}
+        seen = {int(row["index"]): row for row in _machine.query_nvidia_smi("gpu", "index", *WATCHED) if "index" in row}
         for part in parts:
             row = seen.get(numbers.get(part.gpu, -1), {}) if part.gpu is not None else {}
             part.point(
@@ -153,7 +153,7 @@ def _wrong_word(number: int, pattern: str, address: int, index: int, expected: i
 def _arrays(part: Part) -> Iterator[Any]:
     """Arrays of 64-bit words that fill the part's memory but for what is left free."""
     if part.gpu is None:
-        left = int(SHARE_OF_HOST * _host.memory_available())
+        left = int(SHARE_OF_HOST * _machine.memory_available())
         while left >= WORD:
             words = min(CHUNK, left) // WORD
             yield np.zeros(words, np.uint64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vecadd import _nvidia_smi
+from vecadd import _machine
 from vecadd._machine import Gpu
 from vecadd.bench import machine
 
@@ -167,7 +167,7 @@ def _is_divided(number: int) -> bool:
     """Whether the GPU is in MIG mode, in which an A100's links are off."""
     return any(
         row.get("index") == str(number) and row.get("mig.mode.current") == "Enabled"
-        for row in _nvidia_smi.query("gpu", "index", "mig.mode.current")
+        for row in _machine.query_nvidia_smi("gpu", "index", "mig.mode.current")
     )
 
 
@@ -202,7 +202,7 @@ def smi_numbers(facts: Sequence[dict[str, Any]]) -> dict[int, int]:
     """nvidia-smi's number of each of our GPUs: it counts all GPUs, and CUDA those that it is let see."""
     by_address = {
         tuple(int(part, 16) for part in re.split("[:.]", row["pci.bus_id"])[:3]): int(row["index"])
-        for row in _nvidia_smi.query("gpu", "index", "pci.bus_id")
+        for row in _machine.query_nvidia_smi("gpu", "index", "pci.bus_id")
         if len(row) == 2
     }
     addresses = {ours: (each["pci_domain"], each["pci_bus"], each["pci_device"]) for ours, each in enumerate(facts)}
@@ -242,7 +242,7 @@ def _ask_nvidia_smi(*words: str) -> str:
         return ""
     try:
         return subprocess.run(
-            [tool, *words], capture_output=True, text=True, errors="replace", timeout=_nvidia_smi.TIMEOUT, check=True
+            [tool, *words], capture_output=True, text=True, errors="replace", timeout=_machine.SMI_TIMEOUT, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""

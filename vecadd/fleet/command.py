@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
-from vecadd._version import package_version
+from vecadd._command import (
+    STDOUT,
+    UnaskableError,
+    add_comparison_options,
+    epilog,
+    package_version,
+    refuse_inputs,
+    refuse_shared,
+    target,
+)
 from vecadd.check.document import Check, read_check
 from vecadd.figures import FLEET, read_objects, replace_file, write_json
 from vecadd.fleet import outliers

@@ -4,8 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from vecadd._command import STDOUT, UnaskableError, epilog, target
-from vecadd._terminal import status_line
+from vecadd._command import STDOUT, UnaskableError, epilog, status_line, target
 from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from vecadd import _core
-from vecadd._command import STDOUT, epilog, target
+from vecadd._command import STDOUT, epilog, target, unknown
 from vecadd._machine import Info
-from vecadd._names import unknown
 from vecadd.bench import machine, options, probes
 from vecadd.figures import Figure, write_run
 from vecadd.info import info

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vecadd._environment import of_child
+from vecadd._machine import environment_of_child
 from vecadd.profile import metrics
 from vecadd.profile.child import FAILED, Spec
 
@@ -143,7 +143,7 @@ def profile(spec: Spec) -> Launch:
         try:
             said = subprocess.run(
                 [*_command(tool, report), *spec.command()],
-                env=of_child(),
+                env=environment_of_child(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd._install import install
 from vecadd.bench.probes import WORD
 from vecadd.why.layout import Layout, fresh, made
@@ -69,14 +69,14 @@ class Times:
 def rehearse(forms: Mapping[str, Form], calls: int = MANY) -> dict[str, Times]:
     """Times of each form, in the mean of so many calls. Empty where there is too little memory for that."""
     most = max(sum(layout.extent[1] - layout.extent[0] for layout in _layouts(form)) for form in forms.values())
-    if 2 * most > SHARE * _host.memory_available():
+    if 2 * most > SHARE * _machine.memory_available():
         return {}
     cache = _core.host_facts()["l3"] or EVICTING
     sets = min(max(max(form.turns) for form in forms.values()), 1 + 2 * cache // most)
     fit = most < 2 * cache
     of_one = {form: _differing(form) if fit else 1 for form in forms.values()}
     in_turns, sets = sets, max(sets, *of_one.values())
-    while sets > 1 and 2 * sets * most > SHARE * _host.memory_available():
+    while sets > 1 and 2 * sets * most > SHARE * _machine.memory_available():
         sets -= 1
     arrays = {layouts: [made(layouts, at) for at in range(sets)] for layouts in map(_layouts, forms.values())}
     rehearsed = {
