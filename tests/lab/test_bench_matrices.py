@@ -21,7 +21,8 @@ from vecadd.bench.run import Session
 from vecadd.bench.sweeps import make_tables
 from vecadd.bench.tables import matrices as layout
 from vecadd.figures import Figure
-from vecadd.model import Gpu, Limits, predict
+from vecadd.model import Gpu, Limits
+from vecadd.model.predict import predict_matrix
 from vecadd.model.theory import extents, near_square
 
 pytestmark = pytest.mark.no_native
@@ -228,7 +229,7 @@ PEAK = 100 * 128 * 2e9  # multiplications a second
 
 
 def predicted(name: str, *shape: int) -> Any:
-    return predict.predict_matrix(RUNGS[name], Gpu.of(GPU), LIMITS, shape)
+    return predict_matrix(RUNGS[name], Gpu.of(GPU), LIMITS, shape)
 
 
 @pytest.mark.parametrize(

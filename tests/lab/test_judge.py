@@ -1,9 +1,11 @@
 """vecadd.ladder.judge: what is right is accepted and placed, and each trick is rejected by its name."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, cycle, pairwise
 from pathlib import Path
-from types import ModuleType
+from random import Random
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
-from vecadd.judge import KINDS, Verdict, command, judge, run, session
+from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
+from vecadd.judge.session import GUARD, LINE, Finding, FoundError, Room, Session
+from vecadd.judge.verdict import Timed
 from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
@@ -72,7 +76,7 @@ def test_a_cu_file_that_does_not_compile_is_rejected(tmp_path: Path) -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    """One is above, and the one that is about time, which only a GPU has, in test_judge_foresight.py."""
+    """One is above, and the one that is about time, which only a GPU has, below."""
     assert {kind for kind, *_ in TRICKS.values()} == set(KINDS) - {"L2 warmed", "does not compile"}
 
 
@@ -331,3 +335,256 @@ def test_help_says_that_it_is_no_sandbox(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         cli.main(["judge", "--help"])
     assert "no sandbox" in capsys.readouterr().out
+
+
+# Where the arrays of a judged call lie: apart, in their memory, and aligned as was asked.
+
+
+ROOMS = [Room(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]
+
+
+def places(room: Room, alignment: int | None) -> list[tuple[int, int, int]]:
+    draw = Random(0).randrange
+    return [room.aligned(draw) if alignment is None else room.misaligned(draw, alignment) for _ in range(50)]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+@pytest.mark.parametrize("alignment", [None, 16])
+def test_the_arrays_have_guards_around_them(room: Room, alignment: int | None) -> None:
+    guard = GUARD // room.itemsize
+    for a, b, out in places(room, alignment):
+        ends = [begin + room.n for begin in (a, b, out)]
+        gaps = [a, b - ends[0], out - ends[1], room.elements - ends[2]]
+        assert min(gaps) >= guard - LINE
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_aligned_ones_are_on_lines(room: Room) -> None:
+    assert {begin * room.itemsize % LINE for place in places(room, None) for begin in place} == {0}
+
+
+@pytest.mark.parametrize("alignment", [4, 16, 64])
+def test_misaligned_ones_are_aligned_as_asked_and_no_more(alignment: int) -> None:
+    offsets = {begin * 4 % LINE for place in places(Room(1000, 4), alignment) for begin in place}
+    assert {offset % alignment for offset in offsets} == {0}
+    assert any(offset % (2 * alignment) for offset in offsets)
+
+
+def test_each_place_is_another() -> None:
+    assert len(set(places(Room(5000, 4), None))) > 40
+
+
+# The verdict's clock: which rung is nearest, what is timed beside it, and which times are believed.
+
+
+RUNGS = [{"name": name} for name in ("slow", "near", "refuses", "tuned")]
+
+
+class MadeUp:
+    """A session whose calls take what a test gives them, in order; the contestant's first calls take longer."""
+
+    def __init__(self) -> None:
+        self.order: list[str | None] = []
+        self.random = SimpleNamespace(shuffle=lambda names: None)
+        self._seconds: dict[str | None, Iterator[float]] = {
+            None: chain([50.0, 9.0, 4.0], cycle([4.0, 6.0, 5.0])),
+            "slow": cycle([40.0]),
+            "near": chain([60.0, 5.0, 70.0], cycle([2.0, 2.0, 5.0])),
+            "tuned": chain([3.0] * 3, cycle([1.0, 3.0, 2.0])),
+        }
+
+    def near(self, n: int) -> int:
+        return n - 7
+
+    def stage(self, n: int) -> Any:
+        return SimpleNamespace(n=n)
+
+    def drop(self) -> None:
+        self.order.append("dropped")
+
+    def seconds(self, room: Any, where: str, *, rung: str | None = None) -> float:
+        self.order.append(rung)
+        if rung == "refuses":
+            raise FoundError(Finding("raises", "ValueError: too few elements"))
+        return next(self._seconds[rung])
+
+
+def test_the_nearest_rung_is_that_whose_best_look_is_nearest_to_the_last_warm_call() -> None:
+    session = MadeUp()
+    timed = verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+    assert timed == Timed(
+        asked=1000, n=993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0), rung="near",
+        rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
+    )  # fmt: skip
+    looks = [None] * 3 + ["slow"] * 3 + ["near"] * 3 + ["refuses"] + ["tuned"] * 3
+    assert session.order == [*looks, *[None, "tuned", "near"] * 3, "dropped"]
+
+
+def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
+    session = MadeUp()
+
+    def wrong(*arguments: Any, rung: str | None = None) -> float:
+        if rung is None:
+            return 1.0
+        raise FoundError(Finding("wrong sum", "element 0"))
+
+    session.seconds = wrong  # type: ignore[method-assign]
+    with pytest.raises(FoundError, match="wrong sum: element 0"):
+        verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("n", "seconds", "words"),
+    [
+        (1 << 20, 0.99e-6, "1048576 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+        (1 << 20, 1.99e-6, "1048576 elements, where a kernel that does nothing takes 2 us at least"),
+        (1 << 20, 2e-6, None),
+        (1024, 1.99e-6, "1024 elements, where a kernel that does nothing takes 2 us at least"),
+        (1023, 1.99e-6, None),
+        (1023, 0.99e-6, "1023 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+    ],
+)
+def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
+    n: int, seconds: float, words: str | None
+) -> None:
+    timed = Timed(n, n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    if words is None:
+        run._believe(timed, 1e-6, 2e-6)
+        return
+    with pytest.raises(FoundError) as raised:
+        run._believe(timed, 1e-6, 2e-6)
+    assert raised.value.finding.kind == "returned early"
+    assert raised.value.finding.words.endswith(words)
+
+
+def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:
+    memory, most = 60 << 20, (4 << 20) // 4
+    assert run._sizes([most, 1], 4, memory) == [most, 1]
+    with pytest.raises(ValueError, match=f"sizes must be 1 to {most} elements, .* not {most + 1}"):
+        run._sizes([most + 1], 4, memory)
+    assert run._sizes(None, 4, memory) == [2**16, 2**20]
+
+
+def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(spec: Any) -> Any:
+        raise RuntimeError("it has begun")
+
+    monkeypatch.setattr(run, "Child", begin)
+    with pytest.raises(RuntimeError, match="it has begun"):
+        judge(vecadd.add, alignment=LINE)
+    with pytest.raises(ValueError, match=f"to {LINE}, not {2 * LINE}"):
+        judge(vecadd.add, alignment=2 * LINE)
+
+
+# Whether a contestant is faster on operands that it can foresee: told by times, which only a GPU has. Here a child
+# that is made up takes the times that a test gives it.
+
+CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
+NOTHING = (0,) * 5
+RIGHT = {
+    "host": 0.0,
+    "regions": [NOTHING] * 7,
+    "at_rest": NOTHING,
+    "later": NOTHING,
+    "persisting": 0,
+    "unordered": False,
+}
+
+
+class MadeUpChild:
+    """A child whose calls take `known` seconds where the set is the one that came after the same set before, else 1."""
+
+    def __init__(self, known: float) -> None:
+        self.known = known
+        self.asked: list[dict[str, Any]] = []
+        self.follower: dict[str, str] = {}
+        self.last = ""
+
+    def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
+        self.asked.append(question)
+        if question["ask"] != "call":
+            return {}
+        foreseen = self.follower.get(self.last) == question["stage"]
+        self.follower[self.last] = self.last = question["stage"]
+        return RIGHT | {"seconds": self.known if foreseen else 1.0}
+
+    def sets(self) -> list[str]:
+        """Those of the calls that are timed, in order."""
+        return [asked["stage"] for asked in self.asked if asked["ask"] == "call" and asked["how"]["bare"]]
+
+
+def check(child: Any) -> str:
+    return session.check_foresight(Session(child, CLOCK, 4, timeout=1.0))
+
+
+@pytest.mark.parametrize("known", [1.0, 0.95, 1.3])
+def test_as_fast_in_any_order_is_right(known: float) -> None:
+    assert "in a known order" in check(MadeUpChild(known))
+
+
+def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
+    with pytest.raises(FoundError) as found:
+        check(MadeUpChild(known=0.8))
+    assert found.value.finding.kind == "L2 warmed"
+    assert "1.25 times as fast" in found.value.finding.words
+
+
+def test_each_set_is_twice_the_l2() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    stages = [asked for asked in child.asked if asked["ask"] == "stage"]
+    assert len({asked["stage"] for asked in stages}) == len(stages) == session.SETS
+    assert {asked["n"] for asked in stages} == {2 * CLOCK["l2"] // (3 * 4)}
+
+
+def test_known_and_other_orders_take_turns() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    sets, lap = child.sets(), [f"set {index}" for index in range(session.SETS)]
+    others = (session.LAPS - 1) * session.SETS
+    turn = session.LAPS * session.SETS + others
+    assert len(sets) == session.ROUNDS * turn
+    for begin in range(0, len(sets), turn):
+        assert sets[begin : begin + turn - others] == lap * session.LAPS
+
+
+def test_in_other_orders_no_set_comes_early_or_after_the_same_one_again() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    begin = session.LAPS * session.SETS
+    sets = child.sets()[: begin + (session.LAPS - 1) * session.SETS]
+    follower: dict[str, str] = {}
+    for at, (before, now) in enumerate(pairwise(sets), start=1):
+        if at >= begin:
+            assert now not in sets[at - 2 : at]
+            assert follower[before] != now
+        follower[before] = now
+
+
+def test_nothing_is_prepared_between_timed_calls() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    timed = [asked for asked in child.asked if asked["ask"] == "call" and asked["how"]["bare"]]
+    assert not any(asked["flush"] for asked in timed)
+    assert len({(asked["stage"], asked["start"]) for asked in timed}) == session.SETS
+
+
+def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None:
+    child = MadeUpChild(1.0)
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    for n in (1000, 100_000):
+        session.seconds(session.stage(n), "timed")
+    assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
+
+
+def test_sizes_and_places_are_drawn() -> None:
+    """100 draws of a number of which there are more than 50 never give the same one throughout."""
+    child = MadeUpChild(1.0)
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    assert len({session.near(1 << 20) for _ in range(100)}) > 1
+    room = session.stage(1 << 20)
+    for _ in range(100):
+        session.seconds(room, "timed")
+    calls = [asked for asked in child.asked if asked["ask"] == "call"]
+    assert len({asked["start"] for asked in calls}) > 1
+    assert len({asked["how"]["pokes"] for asked in calls}) > 1

@@ -13,6 +13,7 @@ from conftest import TESTS, child_environment
 from benchmarks.tables import profiles
 from vecadd import _core, cli
 from vecadd.bench import probes, steps
+from vecadd.bench.operands import Buffers
 from vecadd.figures import Figure, read_run
 from vecadd.profile import child, command, events, metrics, ncu
 from vecadd.profile.child import Spec
@@ -431,13 +432,13 @@ def test_a_transfer_rung_shows_shares_and_rates(
 
 
 def test_the_parts_of_a_timeline_add_up() -> None:
-    events = [
+    timeline = [
         ("to_device", 0, 0, 0.0, 2.0),
         ("to_device", 1, 1, 0.0, 4.0),  # queued at the same time, and carried after it
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = events.transfer_of_events(Spec("streams2", "float16", 3000), steps.steps(events))
+    transfer = events.transfer_of_events(Spec("streams2", "float16", 3000), steps.steps(timeline))
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),
@@ -476,3 +477,32 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     shares = metrics.stall_shares(launch.raw)
     assert max(shares, key=lambda name: shares[name]) == "long_scoreboard"
     assert launch.rules
+
+
+# vecadd profile without Nsight Compute: the time of a launch by its events, and where the table goes.
+
+
+def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([9e-6, 1e-6, 8e-6, 2e-6, 7e-6, 3e-6, 4e-6, 40e-6, 50e-6])
+
+    def run(spec: Spec, watched: Callable[[Buffers], None]) -> None:
+        watched(Buffers(None, None, None, 0))
+
+    monkeypatch.setattr(events.child, "run", run)
+    monkeypatch.setattr(events._core, "run_rung", lambda *arguments, **options: next(seconds))
+    found = events.profile_kernel(Spec("naive", "float32", 1000), 4e12, "because").found
+    assert found["duration"] == 7e-6
+    assert found["needed"] == pytest.approx(100 * 12_000 / 7e-6 / 4e12)
+    assert next(seconds, None) is None
+
+
+def test_the_table_is_on_stderr_where_the_file_is_stdout(
+    device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(ncu, "FOLDERS", ())
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    assert cli.main(["profile", "naive", "--n", "1000", "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert [row["rung"] for row in json.loads(printed.out)["rows"]] == ["naive"]
+    assert f"method: {command.METHOD_OF_EVENTS}" in " ".join(printed.err.split())

@@ -1,15 +1,117 @@
-"""vecadd.ladder.sass: the machine code of each rung's kernel, by NVIDIA's disassembler or as it was recorded."""
+"""The code of the rungs: vecadd.ladder's source, sass and diff."""
 
+import pickle
 import re
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from vecadd import _core, code, ladder
+from vecadd import _carried, _core, code, ladder
+from vecadd.code import Code, difference
+
+# vecadd.ladder.source: the file of each rung, and that of its kernel where it is another.
 
 pytestmark = pytest.mark.no_native
 
+ROOT = Path(__file__).resolve().parents[2]
 RUNGS = {rung["name"]: rung for rung in _core.rungs()}
+WITH_KERNELS = [
+    name
+    for name, rung in RUNGS.items()
+    if rung["kind"] in code.WITH_KERNELS and code.launched_rung(rung) and name != "copy_device"  # which has naive's
+]
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_rungs_source_begins_with_what_it_is_and_holds_its_row(name: str) -> None:
+    code = ladder.source(name)
+    assert re.match(r"//|/\*", code)
+    assert code.count(f'.name = "{name}",') == 1
+
+
+@pytest.mark.parametrize("name", WITH_KERNELS)
+def test_a_rungs_source_defines_its_kernel(name: str) -> None:
+    function = code.kernel_function(name)
+    assert len(re.findall(rf"__global__[^;{{]*\b{function}\(", ladder.source(name))) == 1
+
+
+def test_a_file_is_shown_as_it_is() -> None:
+    code = ladder.source("naive")
+    assert code == (ROOT / "cuda/lab/ladder/06_naive.cu").read_text()
+    assert (code.language, code.caption) == ("cuda", "cuda/lab/ladder/06_naive.cu")
+    assert ladder.source("pinned").language == "c"
+
+
+def test_a_kernel_in_another_file_follows_below_that_files_name() -> None:
+    own, shared = (ROOT / "cuda/lab/ladder" / name for name in ("10_unroll2.cu", "unrolled.cuh"))
+    code = ladder.source("unroll2")
+    assert code == f"{own.read_text()}\n// cuda/lab/ladder/unrolled.cuh\n\n{shared.read_text()}"
+    assert code.caption == "cuda/lab/ladder/10_unroll2.cu, cuda/lab/ladder/unrolled.cuh"
+
+
+def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_the_tree = _carried.sources()
+    (tmp_path / "vecadd").mkdir()
+    _carried.write_archive(tmp_path / _carried.ARCHIVE)
+    monkeypatch.setattr(_carried, "ROOT", tmp_path)
+    assert _carried.sources() == in_the_tree
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no rung is called 'nave'; did you mean naive"):
+        ladder.source("nave")
+
+
+# As a notebook shows it
+
+
+class Text(HTMLParser):
+    """The text of an HTML page's pre elements."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.inside, self.text = False, ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.inside = self.inside or tag == "pre"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "pre"
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.text += data
+
+
+@pytest.mark.parametrize("with_pygments", [True, False])
+def test_a_notebook_shows_the_text_below_its_caption(with_pygments: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if with_pygments:
+        pytest.importorskip("pygments")
+    else:
+        monkeypatch.setitem(sys.modules, "pygments", None)
+    code = ladder.source("naive")
+    page = code._repr_html_()
+    assert page.startswith("<p><code>cuda/lab/ladder/06_naive.cu</code></p>\n")
+    assert Text(page).text == code
+    assert ('<span class="' in page) == with_pygments
+
+
+def test_a_console_shows_the_text_itself() -> None:
+    code = ladder.source("naive")
+    assert repr(code) == str(code)
+
+
+def test_a_pickle_keeps_what_it_is() -> None:
+    code = pickle.loads(pickle.dumps(Code("x", "cuda", "a.cu")))
+    assert (code, code.language, code.caption) == ("x", "cuda", "a.cu")
+
+
+# vecadd.ladder.sass: the machine code of each rung's kernel, by NVIDIA's disassembler or as it was recorded.
+
+
 ON_A_GPU = [name for name, rung in RUNGS.items() if code.launched_rung(rung)]
 RECORDED = ("naive", "float4", "half2")
 
@@ -180,3 +282,64 @@ def test_a_recording_holds_the_kernels_of_its_rungs_alone(
     monkeypatch.setattr(code, "FILE", recording_of_three)
     functions = {re.match(r"_Z\d+(\w+?)I", name)[1] for name in code.read_recording()}  # type: ignore[index]
     assert functions == {"naive_add", "float4_add", "half2_add"}
+
+
+# vecadd.ladder.diff: what one rung changes against another, in its source and in its machine code.
+
+
+def changed(diff: str, sign: str) -> list[str]:
+    """The lines of one side alone."""
+    return [line[1:].strip() for line in diff.splitlines()[2:] if line.startswith(sign)]
+
+
+def test_sources_differ_in_the_load_and_not_in_the_comments_at_their_heads() -> None:
+    diff = ladder.diff("naive", "float4")
+    assert diff.startswith("--- cuda/lab/ladder/06_naive.cu\n+++ cuda/lab/ladder/14_float4.cu\n@@ ")
+    assert any("reinterpret_cast<const vector *>(a)[i]" in line for line in changed(diff, "+"))
+    assert any(line.startswith("naive_add(") for line in changed(diff, "-"))
+    assert [line for line in (*changed(diff, "+"), *changed(diff, "-")) if line.startswith("//")] == []
+
+
+def test_of_a_file_that_two_rungs_share_nothing_shows() -> None:
+    diff = ladder.diff("unroll2", "unroll4")
+    assert "unrolled_add" in ladder.source("unroll2")
+    assert "unrolled_add" not in diff
+
+
+def test_a_rung_does_not_differ_from_itself() -> None:
+    assert ladder.diff("naive", "naive") == ""
+
+
+@pytest.mark.usefixtures("tool")
+def test_machine_code_differs_in_what_the_rung_changes_alone() -> None:
+    diff = ladder.diff("naive", "restrict", "sass", arch="sm_90")
+    assert [line.split()[0] for line in changed(diff, "-")] == ["LDG.E", "LDG.E"]
+    assert [line.split()[0] for line in changed(diff, "+")] == ["LDG.E.CONSTANT", "LDG.E.CONSTANT"]
+
+
+@pytest.mark.usefixtures("tool")
+def test_machine_code_of_a_vector_rung_shows_the_vector_load() -> None:
+    added = changed(ladder.diff("naive", "float4", "sass", arch="sm_90"), "+")
+    assert sum(line.startswith("LDG.E.128 ") for line in added) == 2
+    assert sum(line.startswith("STG.E.128 ") for line in added) == 1
+
+
+@pytest.mark.usefixtures("tool")
+def test_machine_code_is_of_the_dtype_that_is_asked_for() -> None:
+    diff = ladder.diff("naive", "float4", "sass", dtype="float64", arch="sm_90")
+    assert diff.startswith("--- naive, float64, sm_90\n+++ float4, float64, sm_90\n")
+    assert sum(line.startswith("DADD") for line in changed(diff, "+")) == 2
+
+
+def test_addresses_do_not_count_but_other_numbers_do() -> None:
+    one = Code("/*0000*/  @!P0 BRA 0x10 ;\n/*0010*/  LOP3 R1, 0xff ;\n/*0020*/  BRA 0x20 ;\n", "text", "one")
+    two = Code("/*0000*/  @!P0 BRA 0x30 ;\n/*0010*/  LOP3 R1, 0xfe ;\n/*0020*/  BRA 0x40 ;\n", "text", "two")
+    diff = difference(one, two)
+    assert changed(diff, "-") == ["LOP3 R1, 0xff ;"]
+    assert changed(diff, "+") == ["LOP3 R1, 0xfe ;"]
+    assert (diff.language, diff.caption) == ("diff", "one → two")
+
+
+def test_a_kind_of_code_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="what must be 'source' or 'sass', not 'ptx'"):
+        ladder.diff("naive", "float4", "ptx")  # type: ignore[arg-type]
