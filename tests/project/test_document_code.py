@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
+from vecadd import code
+
 pytestmark = pytest.mark.no_native
 
 ROOT = Path(__file__).resolve().parents[2]
