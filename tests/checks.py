@@ -13,7 +13,7 @@ from conftest import child_environment
 from vecadd import _machine, cli
 from vecadd.bench import machine, probes, timing
 from vecadd.check import document, findings, measure
-from vecadd.check.document import finding
+from vecadd.check.document import make_figure
 from vecadd.check.measure import GROUPS, Expected
 from vecadd.info import info
 
@@ -131,7 +131,7 @@ def graded() -> dict[str, Any]:
     measured.add("link", "width", "lanes", 8.0)
     measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
     series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
-    soak = finding(
+    soak = make_figure(
         "soak/gpu 0/rate", "rate over the soak", "warning", 3000.0, "GB/s", NASTY, "Look.",
         interval=(3000.0, 4000.0), expected=(3800.0, inf), source="the first fifth", series=series,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,11 @@ from vecadd import _core
 
 # repr() of a DeviceArray: the elements at the ends of each axis. Only these are copied from the device.
 
-if TYPE_CHECKING:
-    from vecadd import DeviceArray
-
 EDGE = 3  # elements at each end of an axis, as NumPy prints them
 MOST_PIECES = 8  # copies: three long axes
 
 
-def describe_array(x: "DeviceArray") -> str:
+def describe_array(x: _core.DeviceArray) -> str:
     """The text of repr(x)."""
     what = f"shape={x.shape}, dtype={x.dtype}, device={x.device!r}"
     try:
@@ -28,7 +25,7 @@ def describe_array(x: "DeviceArray") -> str:
     return f"DeviceArray({elements}, {what})"
 
 
-def _elements(x: "DeviceArray") -> str:
+def _elements(x: _core.DeviceArray) -> str:
     long = [extent > 2 * EDGE for extent in x.shape]
     if 2 ** sum(long) > MOST_PIECES or x.size == 0:
         return "[...]" if x.size else "[]"

@@ -238,14 +238,14 @@ METHOD = (
 )
 
 
-def table(title: str, rows: Iterable[Compared]) -> Table:
+def make_table(title: str, rows: Iterable[Compared]) -> Table:
     """A line a row: what is worse first, then by the ratio."""
     result = Table(
         title,
         columns("what", "old", "new", "new / old", "95 %", Column("verdict", right=False)),
         optional_columns=("95 %", "old", "new"),
     )
-    for row in ordered(rows):
+    for row in order_rows(rows):
         result.add(
             row.name,
             show_figure(row.old, row.unit),
@@ -258,14 +258,14 @@ def table(title: str, rows: Iterable[Compared]) -> Table:
     return result
 
 
-def ordered(rows: Iterable[Compared]) -> list[Compared]:
+def order_rows(rows: Iterable[Compared]) -> list[Compared]:
     """By verdict, in the order of VERDICTS, and by how far the ratio is from 1."""
     return sorted(
         rows, key=lambda row: (VERDICTS.index(row.verdict), -max(row.ratio or 1.0, 1 / (row.ratio or 1.0)), row.name)
     )
 
 
-def summary(comparison: Comparison, least: float) -> str:
+def show_summary(comparison: Comparison, least: float) -> str:
     """The verdicts counted, in a sentence."""
     counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
     missing = [
@@ -327,11 +327,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         replace_file(arguments.html, _page(arguments, old, new, comparison))
     screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.html) else None)
-    shown = table(
+    shown = make_table(
         "compare", [row for row in comparison.rows if arguments.all or row.verdict not in ("same", "undecided")]
     )
     screen.show([shown] if shown.lines else [])
-    screen.say(*_machines(old, new), summary(comparison, arguments.least))
+    screen.say(*_machines(old, new), show_summary(comparison, arguments.least))
     return 1 if comparison.is_worse else 0
 
 
@@ -361,10 +361,10 @@ def _page(arguments: argparse.Namespace, old: Side, new: Side, comparison: Compa
     decided = [row for row in comparison.rows if row.ratio and row.interval and row.verdict != "undecided"]
     rows = [
         (row.name, row.interval[0], row.ratio, row.interval[1], (), kinds.get(row.verdict, "plain"))
-        for row in ordered(decided)[:PICTURED]
+        for row in order_rows(decided)[:PICTURED]
         if row.ratio and row.interval
     ]
-    said = summary(comparison, arguments.least)
+    said = show_summary(comparison, arguments.least)
     caption = (
         f"The {len(rows)} figures that say most, slower ones first, each with its 95 % interval: at 1 both runs take "
         "the same time"
@@ -379,12 +379,12 @@ def _page(arguments: argparse.Namespace, old: Side, new: Side, comparison: Compa
         pages.Section(
             "rows",
             "All figures",
-            [("folded", (f"The figures: {title}", pages.table(table(title, comparison.rows))))],
+            [("folded", (f"The figures: {title}", pages.table(make_table(title, comparison.rows))))],
         ),
         pages.Section(
             "only",
             "In one run alone",
-            [_only("old", comparison.only_old), _only("new", comparison.only_new)],
+            [_list_only("old", comparison.only_old), _list_only("new", comparison.only_new)],
         ),
     ]
     return pages.render(
@@ -395,7 +395,7 @@ def _page(arguments: argparse.Namespace, old: Side, new: Side, comparison: Compa
     )
 
 
-def _only(which: str, names: list[str]) -> pages.Part:
+def _list_only(which: str, names: list[str]) -> pages.Part:
     if not names:
         return "missing", f"None is only in the {which} run."
     return "folded", (f"Only in the {which} run: {len(names)}", ("list", names))

@@ -4,7 +4,7 @@ from vecadd.bench import recorded
 from vecadd.figures import Figure
 from vecadd.profile import metrics
 from vecadd.profile.events import TITLES
-from vecadd.profile.tables import NOTHING, show
+from vecadd.profile.tables import NOTHING, show_metric
 from vecadd.tables import markdown, show_seconds, show_size
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
@@ -24,7 +24,7 @@ def kernels(rows: list[Figure]) -> list[str]:
         [
             row.name,
             show_size(row.n),
-            *(show(row.params["metrics"].get(each.key), each.unit) for each in shown),
+            *(show_metric(row.params["metrics"].get(each.key), each.unit) for each in shown),
             _documents(row.name),
         ]
         for row in rows
@@ -61,7 +61,7 @@ def _documents(rung: str) -> str:
     told = []
     for setting, figures in metrics.DOCUMENT_FIGURES.get(rung, {}).items():
         parts = [
-            f"{SHORT.get(key, key)} {show(figures[key], units[key])}{' %' if units[key] == '%' else ''}"
+            f"{SHORT.get(key, key)} {show_metric(figures[key], units[key])}{' %' if units[key] == '%' else ''}"
             for key in TOLD
             if key in figures and not (key == "memory" and "dram" in figures)  # the same figure
         ]

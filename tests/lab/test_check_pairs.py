@@ -237,7 +237,7 @@ def test_theory_of_links_that_are_not_plugged_in_is_that_of_the_others(connected
 def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
     measured = Measured(connections={(0, 1): connection}, peers={(0, 1): {"access": access, "atomics": True}})
     measured.add("pair", "read to GPU 1", "GB/s", rate)
-    expected.of_machine(GPUS, measured)
+    expected.expect_from_theory(GPUS, measured)
     return measured
 
 
@@ -282,11 +282,11 @@ def test_what_a_file_has_of_a_pair_and_the_machine_has_not_is_missed() -> None:
     titles = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
     one = replace(this_machine(), gpus=GPUS[:1])
     two = replace(this_machine(), gpus=GPUS)
-    alone = {row.title: row.error for row in measure.impossible(one, Measured(), titles)}
+    alone = {row.title: row.error for row in measure.find_missing(one, Measured(), titles)}
     assert set(alone.values()) == {"there is no GPU 1"}
     without = Measured()
     without.add("pair", "copy to GPU 1", "GB/s", 20.0)
-    rows = {row.title: row.error for row in measure.impossible(two, without, titles)}
+    rows = {row.title: row.error for row in measure.find_missing(two, without, titles)}
     assert rows == dict.fromkeys(titles[1:], "there is no peer access between the two")
 
 
@@ -294,7 +294,7 @@ def test_a_copy_with_a_wrong_bit_fails_the_machine(
     second_device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_quick(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"pair": measure.ROWS["pair"]})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"pair": measure.MEASUREMENTS["pair"]})
     double.flip_copies(1)
     status, content = Check(tmp_path)()
     copy = of_id(content, "pair/gpu 0 to gpu 1/copy")
@@ -321,7 +321,7 @@ def test_copies_between_two_gpus_take_a_sixteenth_of_the_smaller_ones_memory(
     monkeypatch.setattr(measure._core, "gpu_facts", lambda: facts)
     monkeypatch.setattr(measure._core, "peer_limits", peer_limits)
     measured = Measured(connections={(0, 1): UNKNOWN})
-    measure.ROWS["pair"](measured, None, 1)  # type: ignore[arg-type]
+    measure.MEASUREMENTS["pair"](measured, None, 1)  # type: ignore[arg-type]
     assert asked == [(1, 0, nbytes, measure.PAIR_ROUNDS)]
 
 
@@ -451,6 +451,6 @@ def test_copies_are_measured_from_each_node(
     (machine / "node" / "node1" / "cpulist").write_text(cpus)
     monkeypatch.setattr(measure, "_link_under_load", lambda gpu: H200)
     measured = Measured()
-    measure.ROWS["link"](measured, None, device)  # type: ignore[arg-type]
+    measure.MEASUREMENTS["link"](measured, None, device)  # type: ignore[arg-type]
     names = {f"{way} node {node}" for way in ("to the device from", "to the host on") for node in (0, 1)}
     assert names <= {row.name for row in measured.rows.values()}

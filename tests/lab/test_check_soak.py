@@ -292,7 +292,7 @@ def test_a_gpu_that_is_lost_before_the_soak_fails_the_check_and_leaves_the_hosts
             double.fail(call, status=ILLEGAL_ADDRESS, forever=True)
 
     make_quick(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host})
     monkeypatch.setattr(measure, "repeat_failed", lose)
     status, content = Check(tmp_path)("--soak", str(BRIEF))
     assert (status, content["status"]) == (1, "failed")
@@ -312,7 +312,7 @@ def test_the_command_soaks_after_its_rounds_and_an_interrupt_keeps_what_there_is
         raise KeyboardInterrupt
 
     hide_gpus(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host})
     monkeypatch.setattr(soak, "_watch", watch)
     status, content = Check(tmp_path)("--soak", "60", "--soak-memory", "host")
     assert (status, content["machine"]["interrupted"], content["status"]) == (130, True, "passed")

@@ -336,7 +336,7 @@ def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
 def test_a_line_has_both_figures_their_ratio_and_its_interval() -> None:
     both = compare.Compared("a", 100.0, 80.0, "GB/s", 1.25, (1.2, 1.3), "slower")
     lost = compare.Compared("b", 100.0, None, "GB/s", None, None, "failed")
-    assert [line.cells for line in compare.table("x", [both, lost]).lines if line] == [
+    assert [line.cells for line in compare.make_table("x", [both, lost]).lines if line] == [
         ("a", "100 GB/s", "80 GB/s", "1.25", "1.2 to 1.3", "slower"),
         ("b", "100 GB/s", "-", "-", "-", "failed"),
     ]
@@ -354,7 +354,7 @@ def test_a_page_without_jinja2_is_refused_and_a_comparison_without_a_page_is_not
 
 def test_what_is_slower_or_fails_stands_out_in_the_table() -> None:
     compared = [compare.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in compare.VERDICTS]
-    assert [line.style is Style.FAILED for line in compare.table("x", compared).lines if line] == [
+    assert [line.style is Style.FAILED for line in compare.make_table("x", compared).lines if line] == [
         True, True, False, False, False,
     ]  # fmt: skip
 

@@ -20,7 +20,7 @@ from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 from vecadd import cli
 from vecadd.check import document
 from vecadd.fleet import command, outliers
-from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, student, unlike
+from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, compare_with_peers, student_quantile
 
 # vecadd fleet: which machines are unlike their peers, what they have in common, what it says of files and options.
 
@@ -231,7 +231,7 @@ def test_machines_whose_names_say_no_group_are_none_together() -> None:
     ],
 )
 def test_a_hosts_name_says_its_group(host: str, group: str | None) -> None:
-    assert outliers.by_name(host) == group
+    assert outliers.group_by_name(host) == group
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -363,9 +363,9 @@ def test_a_cause_is_shown_by_its_worst_figure_and_its_machine_is_counted_once() 
     good = [eight([100, 101, 99, 100.5, 100], f"node{number}") for number in range(8)]
     checked = read([*good, eight([80, 60, 70, 100, 100], "node8"), eight([90, 100, 80, 100, 100], "node9")])
     found = outliers.find_outliers(checked, LEAST)
-    shown = [[line.cells[0], line.cells[3]] for line in command.of_outliers(found).lines if line]
+    shown = [[line.cells[0], line.cells[3]] for line in command.table_of_outliers(found).lines if line]
     assert shown == [["machine", "60 GB/s"], ["gpu 0", "90 GB/s"], ["gpu 2", "80 GB/s"]]
-    assert command.summary(checked, found, []) == (
+    assert command.show_summary(checked, found, []) == (
         "10 machines of 1 type: 1 machine, 2 parts in 2 of them unlike their peers"
     )
 
@@ -437,7 +437,7 @@ def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys
 def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command.pages, "strips", lambda rows, caption, unit, level: (rows, unit, level))
     found = outliers.find_outliers(read(machines([*[200.0] * 9, 150.0])), LEAST)
-    heading, ((row,), unit, level), _ = command._type(found, "8 x H200")
+    heading, ((row,), unit, level), _ = command._parts_of_type(found, "8 x H200")
     assert heading == ("heading", "8 x H200")
     assert (row, unit, level) == (
         ("memory/add", pytest.approx(77.25), 100.0, 100.0, [75.0], ""), "percent of the median", 100.0
@@ -541,7 +541,7 @@ def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> outlie
     runs = [
         {**content, "time": f"2026-11-0{day}T00:00:00"} for day, run in ((1, before), (2, after)) for content in run
     ]
-    return outliers.find_changes(*outliers.last_runs(read(runs)), LEAST)
+    return outliers.find_changes(*outliers.find_last_runs(read(runs)), LEAST)
 
 
 def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
@@ -562,7 +562,7 @@ def test_a_machine_is_told_beside_what_the_others_have_become(others: float, own
     told = {"worse": found.worse, "better": found.better}
     assert [cause.hosts for cause in told.pop(which)] == [("node09",)]
     assert list(told.values()) == [[]]
-    noted, beside = command.of_changes(found)
+    noted, beside = command.tables_of_changes(found)
     assert (noted.title, beside.title) == ("since the last run", f"{which} than the others since the last run")
     ((*_, after, then, share, score),) = [line.cells for line in beside.lines if line]
     assert (after, then, share) == (f"{100 * own:.0f} GB/s", "100 GB/s", f"{100 * own:.0f} %")
@@ -573,7 +573,7 @@ def test_what_is_told_beside_the_others_is_shown_by_the_figure_that_is_farthest_
     """The others have risen by 30 %: 101 % is farther from that than 120 %, though not from 100 %."""
     before = [eight([100.0, 100.0], f"node{at}") for at in range(9)]
     after = [eight([130.0, 130.0], f"node{at}") for at in range(8)]
-    (_, worse) = command.of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
+    (_, worse) = command.tables_of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
     assert [line.cells[1:4] for line in worse.lines if line] == [("node8", "device memory/read", "101 GB/s")]
 
 
@@ -624,7 +624,7 @@ def test_what_is_better_on_all_machines_is_told_too() -> None:
 
 def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
     days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
-    newest, before = outliers.last_runs(read(days))
+    newest, before = outliers.find_last_runs(read(days))
     assert [check.figures[0].value for check in (*newest, *before.values())] == [4, 3]
 
 
@@ -654,7 +654,7 @@ def test_of_few_machines_the_intervals_decide(
 
 
 def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
-    (better,) = command.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
+    (better,) = command.tables_of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
     assert better.title == "better than in the last run"
     assert [line.cells[3:6] for line in better.lines if line] == [("130 GB/s", "100 GB/s", "130 %")]
 
@@ -677,24 +677,26 @@ def test_a_new_verdict_and_a_new_type_are_told() -> None:
 def test_students_quantile_is_that_of_the_tables_by_its_expansion(
     probability: float, freedom: float, table: float, found: float
 ) -> None:
-    assert student(probability, freedom) == pytest.approx(table, rel=0.04)
-    assert student(probability, freedom) == pytest.approx(found, rel=1e-6)
+    assert student_quantile(probability, freedom) == pytest.approx(table, rel=0.04)
+    assert student_quantile(probability, freedom) == pytest.approx(found, rel=1e-6)
 
 
 def test_a_score_is_the_distance_from_the_median_by_the_mad() -> None:
     """Of 0, 1, 2, 3, 4, 6 and -50 hundredths: the median is 2, and the distances from it 0, 1, 1, 2, 2, 4 and 52."""
-    judged = unlike(np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.06, -0.5]), 0.05)
+    judged = compare_with_peers(np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.06, -0.5]), 0.05)
     assert judged.deviations == pytest.approx([-0.02, -0.01, 0.0, 0.01, 0.02, 0.04, -0.52])
     assert judged.scores == pytest.approx(judged.deviations / (1.4826 * 0.02))
-    assert judged.fence == pytest.approx(student(1 - 0.05 / 7, 0.37 * 6) * 1.4826 * 0.02)
+    assert judged.fence == pytest.approx(student_quantile(1 - 0.05 / 7, 0.37 * 6) * 1.4826 * 0.02)
 
 
 def test_the_fence_is_farther_the_more_is_compared_and_never_nearer_than_what_is_of_interest() -> None:
     figures = np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.06, -0.5])
-    assert unlike(figures, 0.05, 1000).fence == pytest.approx(student(1 - 0.05 / 1000, 0.37 * 6) * 1.4826 * 0.02)
-    assert unlike(figures, 0.05, 3).fence == unlike(figures, 0.05).fence
-    assert unlike(np.zeros(9), 0.05).fence == -log(0.95)
-    equal = unlike(np.array([0.0] * 8 + [-0.7]), 0.05)
+    assert compare_with_peers(figures, 0.05, 1000).fence == pytest.approx(
+        student_quantile(1 - 0.05 / 1000, 0.37 * 6) * 1.4826 * 0.02
+    )
+    assert compare_with_peers(figures, 0.05, 3).fence == compare_with_peers(figures, 0.05).fence
+    assert compare_with_peers(np.zeros(9), 0.05).fence == -log(0.95)
+    equal = compare_with_peers(np.array([0.0] * 8 + [-0.7]), 0.05)
     assert equal.scores[-1] == pytest.approx(-0.7 / 1e-4)
 
 
@@ -703,7 +705,7 @@ def test_what_the_best_are_above_the_median_others_may_be_below_but_for_freaks(c
     """The very best one is none, nor is one in a thousand more."""
     figures = np.zeros(count)
     figures[:4] = (0.9, 0.3, 0.2, 0.1)
-    assert unlike(figures, 0.05).fence == pytest.approx(2.5 * best)
+    assert compare_with_peers(figures, 0.05).fence == pytest.approx(2.5 * best)
 
 
 # Fleets of a thousand machines with planted faults: what is found, how many false alarms, by this method and others.
@@ -731,7 +733,11 @@ def plain(logarithms: Numbers, least: float, comparisons: int = 0) -> Unlike:
     return Unlike(deviations, scores, 3.5 * sigma)
 
 
-METHODS = {"5 % below the median": fixed, "modified z-score, 3.5": plain, "the method of `vecadd fleet`": unlike}
+METHODS = {
+    "5 % below the median": fixed,
+    "modified z-score, 3.5": plain,
+    "the method of `vecadd fleet`": compare_with_peers,
+}
 
 
 @pytest.mark.slow
@@ -741,7 +747,7 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
         faults = simulated.planted(simulated.hosts(MACHINES), seed)
         fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
         for name, method in METHODS.items():
-            monkeypatch.setattr(outliers, "unlike", method)
+            monkeypatch.setattr(outliers, "compare_with_peers", method)
             found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
             for at, more in enumerate((len(found & set(faults)), len(faults), len(found - set(faults)))):
                 counts[name][at] += more

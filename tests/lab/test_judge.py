@@ -18,7 +18,7 @@ import vecadd
 from vecadd import cli
 from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
-from vecadd.judge.session import GUARD, LINE, Finding, FoundError, Room, Session
+from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Rejection, Session
 from vecadd.judge.verdict import Timed
 from vecadd.tables import show_seconds
 
@@ -34,7 +34,7 @@ LIMITS = {"device": {"gbps": GBPS, "read_gbps": GBPS, "write_gbps": GBPS}, "laun
 def on_the_double(double: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The child has the double as well. The probes, which take seconds there, are not made."""
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS)
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def accepted(runtime: str | None) -> Verdict:
         pytest.skip("needs the CUDA-runtime double")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-        patch.setattr(run, "_probed", lambda *ignored: LIMITS)
+        patch.setattr(run, "_probe_limits", lambda *ignored: LIMITS)
         return judge(vecadd.add, sizes=[9000, 200], rounds=5)
 
 
@@ -183,14 +183,14 @@ def test_a_time_that_nothing_allows_is_rejected(
     part: dict[str, Any], n: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "MORE", float("inf"))
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | part)
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | part)
     verdict = judge(vecadd.add, sizes=[n], rounds=1)
     assert verdict.kind == "returned early"
     assert words in verdict.words
 
 
 def test_a_tiny_addition_may_be_quicker_than_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
     assert judge(vecadd.add, sizes=[200], rounds=1).accepted
 
 
@@ -340,17 +340,17 @@ def test_help_says_that_it_is_no_sandbox(capsys: pytest.CaptureFixture[str]) -> 
 # Where the arrays of a judged call lie: apart, in their memory, and aligned as was asked.
 
 
-ROOMS = [Room(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]
+ROOMS = [GuardedArrays(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]
 
 
-def places(room: Room, alignment: int | None) -> list[tuple[int, int, int]]:
+def places(room: GuardedArrays, alignment: int | None) -> list[tuple[int, int, int]]:
     draw = Random(0).randrange
     return [room.aligned(draw) if alignment is None else room.misaligned(draw, alignment) for _ in range(50)]
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=str)
 @pytest.mark.parametrize("alignment", [None, 16])
-def test_the_arrays_have_guards_around_them(room: Room, alignment: int | None) -> None:
+def test_the_arrays_have_guards_around_them(room: GuardedArrays, alignment: int | None) -> None:
     guard = GUARD // room.itemsize
     for a, b, out in places(room, alignment):
         ends = [begin + room.n for begin in (a, b, out)]
@@ -359,19 +359,19 @@ def test_the_arrays_have_guards_around_them(room: Room, alignment: int | None) -
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=str)
-def test_aligned_ones_are_on_lines(room: Room) -> None:
+def test_aligned_ones_are_on_lines(room: GuardedArrays) -> None:
     assert {begin * room.itemsize % LINE for place in places(room, None) for begin in place} == {0}
 
 
 @pytest.mark.parametrize("alignment", [4, 16, 64])
 def test_misaligned_ones_are_aligned_as_asked_and_no_more(alignment: int) -> None:
-    offsets = {begin * 4 % LINE for place in places(Room(1000, 4), alignment) for begin in place}
+    offsets = {begin * 4 % LINE for place in places(GuardedArrays(1000, 4), alignment) for begin in place}
     assert {offset % alignment for offset in offsets} == {0}
     assert any(offset % (2 * alignment) for offset in offsets)
 
 
 def test_each_place_is_another() -> None:
-    assert len(set(places(Room(5000, 4), None))) > 40
+    assert len(set(places(GuardedArrays(5000, 4), None))) > 40
 
 
 # The verdict's clock: which rung is nearest, what is timed beside it, and which times are believed.
@@ -405,7 +405,7 @@ class MadeUp:
     def seconds(self, room: Any, where: str, *, rung: str | None = None) -> float:
         self.order.append(rung)
         if rung == "refuses":
-            raise FoundError(Finding("raises", "ValueError: too few elements"))
+            raise RejectedError(Rejection("raises", "ValueError: too few elements"))
         return next(self._seconds[rung])
 
 
@@ -426,10 +426,10 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
     def wrong(*arguments: Any, rung: str | None = None) -> float:
         if rung is None:
             return 1.0
-        raise FoundError(Finding("wrong sum", "element 0"))
+        raise RejectedError(Rejection("wrong sum", "element 0"))
 
     session.seconds = wrong  # type: ignore[method-assign]
-    with pytest.raises(FoundError, match="wrong sum: element 0"):
+    with pytest.raises(RejectedError, match="wrong sum: element 0"):
         verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
 
 
@@ -449,20 +449,20 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
 ) -> None:
     timed = Timed(n, n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     if words is None:
-        run._believe(timed, 1e-6, 2e-6)
+        run._refuse_impossible_time(timed, 1e-6, 2e-6)
         return
-    with pytest.raises(FoundError) as raised:
-        run._believe(timed, 1e-6, 2e-6)
+    with pytest.raises(RejectedError) as raised:
+        run._refuse_impossible_time(timed, 1e-6, 2e-6)
     assert raised.value.finding.kind == "returned early"
     assert raised.value.finding.words.endswith(words)
 
 
 def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:
     memory, most = 60 << 20, (4 << 20) // 4
-    assert run._sizes([most, 1], 4, memory) == [most, 1]
+    assert run._choose_sizes([most, 1], 4, memory) == [most, 1]
     with pytest.raises(ValueError, match=f"sizes must be 1 to {most} elements, .* not {most + 1}"):
-        run._sizes([most + 1], 4, memory)
-    assert run._sizes(None, 4, memory) == [2**16, 2**20]
+        run._choose_sizes([most + 1], 4, memory)
+    assert run._choose_sizes(None, 4, memory) == [2**16, 2**20]
 
 
 def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,7 +523,7 @@ def test_as_fast_in_any_order_is_right(known: float) -> None:
 
 
 def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
-    with pytest.raises(FoundError) as found:
+    with pytest.raises(RejectedError) as found:
         check(MadeUpChild(known=0.8))
     assert found.value.finding.kind == "L2 warmed"
     assert "1.25 times as fast" in found.value.finding.words

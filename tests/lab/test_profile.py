@@ -16,8 +16,8 @@ from vecadd.bench import probes, steps
 from vecadd.bench.operands import Buffers
 from vecadd.figures import Figure, read_run
 from vecadd.profile import child, command, events, metrics, ncu
-from vecadd.profile.child import Spec
-from vecadd.profile.ncu import ProfilerError, RefusedError, find
+from vecadd.profile.child import ProfiledRung
+from vecadd.profile.ncu import ProfilerError, ProfilerUnavailableError, find_ncu
 
 pytestmark = pytest.mark.no_native
 
@@ -59,12 +59,12 @@ def test_the_newest_profiler_of_the_usual_folders_is_found(
         tool = tmp_path / f"cuda-{version}" / "bin" / "ncu"
         tool.parent.mkdir(parents=True)
         tool.touch()
-    assert find() == tmp_path / "cuda-13.0" / "bin" / "ncu"
+    assert find_ncu() == tmp_path / "cuda-13.0" / "bin" / "ncu"
 
 
 def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> None:
     installed = profiler("ncu")
-    assert find() == installed
+    assert find_ncu() == installed
 
 
 # Run
@@ -100,20 +100,20 @@ def test_the_file_holds_all_that_the_profiler_said(
 @pytest.mark.parametrize(
     "spec",
     [
-        Spec("chunked", "float16", 5000, 64, (("chunk", 1024),)),
-        Spec("single_block", "float32", 1000),  # adds to what there is
-        Spec("atomic", "float32", 100, 64),  # each thread does
-        Spec("race", "float32", 100),
-        Spec("tuned", "bfloat16", 1000),
-        Spec("half2", "float16", 1001),
-        Spec("launch_loop", "float32", 1000, 0, (("adds", 10),)),
-        Spec("graph", "float32", 1000, 0, (("adds", 10),)),
+        ProfiledRung("chunked", "float16", 5000, 64, (("chunk", 1024),)),
+        ProfiledRung("single_block", "float32", 1000),  # adds to what there is
+        ProfiledRung("atomic", "float32", 100, 64),  # each thread does
+        ProfiledRung("race", "float32", 100),
+        ProfiledRung("tuned", "bfloat16", 1000),
+        ProfiledRung("half2", "float16", 1001),
+        ProfiledRung("launch_loop", "float32", 1000, 0, (("adds", 10),)),
+        ProfiledRung("graph", "float32", 1000, 0, (("adds", 10),)),
     ],
     ids=lambda spec: spec.rung,
 )
-def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
-    assert Spec.of(spec.as_dict()) == spec
-    child.run(spec)
+def test_the_child_runs_every_kind_of_rung(spec: ProfiledRung, device: int) -> None:
+    assert ProfiledRung.of(spec.as_dict()) == spec
+    child.run_rung(spec)
 
 
 def test_a_block_and_a_parameter_are_given_to_the_rungs_that_have_them() -> None:
@@ -206,7 +206,7 @@ def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
 @pytest.mark.parametrize("rung", ["atomic", "grid_stride", "race"])
 def test_rungs_that_accumulate_begin_at_0_each_time(rung: str, device: int) -> None:
     """Their sum is checked after nine runs."""
-    launch = events.profile_kernel(Spec(rung, "float32", 1000), None, "because")
+    launch = events.profile_kernel(ProfiledRung(rung, "float32", 1000), None, "because")
     assert launch.why == "because"
     assert launch.found["duration"] > 0
 
@@ -334,30 +334,30 @@ RAW = """==PROF== Connected to process 4711 (/usr/bin/python3)
 
 
 def test_the_rungs_first_launch_is_read_and_not_the_delay() -> None:
-    launch = ncu.launch(RAW)
+    launch = ncu.read_launch(RAW)
     assert launch is not None
     assert launch.kernel == "void f(int *, int)"
     assert metrics.select_metrics(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
 
 
 def test_what_is_no_number_is_not_there() -> None:
-    launch = ncu.launch(RAW)
+    launch = ncu.read_launch(RAW)
     assert launch is not None
     assert {"a.b", "made.up"}.isdisjoint(launch.raw)
 
 
 def test_a_page_without_launches_has_none() -> None:
-    assert ncu.launch('"ID","Kernel Name","x"\n"","","%"\n') is None
+    assert ncu.read_launch('"ID","Kernel Name","x"\n"","","%"\n') is None
 
 
 def test_another_text_is_no_page() -> None:
     with pytest.raises(ProfilerError, match="it said: ==ERROR== no"):
-        ncu.launch("==ERROR== no\n")
+        ncu.read_launch("==ERROR== no\n")
 
 
 def test_pages_without_rules_or_instructions_are_empty() -> None:
-    assert ncu.rules('"ID","Kernel Name","Metric Name"\n"0","f","x"\n') == ()
-    assert ncu.loads("==WARNING== No source\n") == ({}, None)
+    assert ncu.read_rules('"ID","Kernel Name","Metric Name"\n"0","f","x"\n') == ()
+    assert ncu.count_loads("==WARNING== No source\n") == ({}, None)
 
 
 def test_loads_are_counted_by_kind() -> None:
@@ -369,7 +369,7 @@ def test_loads_are_counted_by_kind() -> None:
 "3","0x30","      LDS.128 R4, [R3] ","7","30"
 "4","0x40","      STG.E desc[UR4][R2.64], R4 ","7","5"
 """
-    found, instructions = ncu.loads(source)
+    found, instructions = ncu.count_loads(source)
     assert (list(found.items()), instructions) == ([("LDG.E.128.CONSTANT", 2000), ("LDGSTS.E.BYPASS.128", 30)], 2065)
 
 
@@ -438,7 +438,7 @@ def test_the_parts_of_a_timeline_add_up() -> None:
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = events.transfer_of_events(Spec("streams2", "float16", 3000), steps.steps(timeline))
+    transfer = events.transfer_of_events(ProfiledRung("streams2", "float16", 3000), steps.steps(timeline))
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),
@@ -459,10 +459,10 @@ def test_the_parts_of_a_timeline_add_up() -> None:
 def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtime: str | None) -> None:
     if runtime != "gpu":
         pytest.skip("needs a GPU")
-    spec = Spec(rung, "float32", 1 << 22)
+    spec = ProfiledRung(rung, "float32", 1 << 22)
     try:
-        launch = ncu.profile(spec)
-    except RefusedError as error:
+        launch = ncu.profile_launch(spec)
+    except ProfilerUnavailableError as error:
         pytest.skip(f"needs a profiler: {error}")
     found, facts = metrics.select_metrics(launch.raw), _core.rung_facts(rung, "float32", spec.n)
     assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
@@ -485,12 +485,12 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
 def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([9e-6, 1e-6, 8e-6, 2e-6, 7e-6, 3e-6, 4e-6, 40e-6, 50e-6])
 
-    def run(spec: Spec, watched: Callable[[Buffers], None]) -> None:
+    def run(spec: ProfiledRung, watched: Callable[[Buffers], None]) -> None:
         watched(Buffers(None, None, None, 0))
 
     monkeypatch.setattr(events.child, "run", run)
     monkeypatch.setattr(events._core, "run_rung", lambda *arguments, **options: next(seconds))
-    found = events.profile_kernel(Spec("naive", "float32", 1000), 4e12, "because").found
+    found = events.profile_kernel(ProfiledRung("naive", "float32", 1000), 4e12, "because").found
     assert found["duration"] == 7e-6
     assert found["needed"] == pytest.approx(100 * 12_000 / 7e-6 / 4e12)
     assert next(seconds, None) is None

@@ -41,7 +41,7 @@ class Check(Run):
     machine_type: str
 
 
-def finding(
+def make_figure(
     id: str,
     measurement: str,
     severity: Severity,
@@ -76,7 +76,7 @@ def finding(
 # Writing
 
 
-def schema() -> str:
+def read_schema() -> str:
     """The text of the published schema (JSON Schema 2020-12)."""
     return (files("vecadd.check") / "schema.json").read_text(encoding="utf-8")
 
@@ -131,16 +131,16 @@ def _row_of_figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def machine_type(found: Info) -> str:
+def describe_machine_type(found: Info) -> str:
     """What machines of one kind share: "2 × NVIDIA H200, 2 × Intel Xeon Platinum 8480C"."""
     gpus = Counter(gpu.name for gpu in found.gpus)
     cpu = found.cpu.model or platform.machine() or "unknown processor"
     cpu = re.sub(r"\((R|TM|tm)\)|\bCPU\b|\bProcessor\b|@.*|\d+-Core", " ", cpu)
-    sockets = f"{_sockets()} × {' '.join(cpu.split())}"
+    sockets = f"{_count_sockets()} × {' '.join(cpu.split())}"
     return ", ".join([*(f"{count} × {name}" for name, count in sorted(gpus.items())), sockets])
 
 
-def _sockets() -> int:
+def _count_sockets() -> int:
     """1 where the system does not say."""
     packages = set()
     for path in _CPUS.glob("cpu[0-9]*/topology/physical_package_id"):
@@ -180,7 +180,7 @@ def read_check(path: Path, content: Mapping[str, Any]) -> Check:
             host=_text(content["host"]),
             time=_time(content["time"]),
             status=_one_of(STATUSES, content["status"]),
-            machine_type=_line(content["machine_type"]),
+            machine_type=_line(content["describe_machine_type"]),
         )
     except KeyError as error:
         raise ValueError(f"{path} is not a whole file of vecadd check: it has no {error}") from error

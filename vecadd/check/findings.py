@@ -8,8 +8,8 @@ from typing import Any
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
 from vecadd.check import topology
-from vecadd.check.document import finding
-from vecadd.check.measure import GROUPS, Measured, Row, Severity
+from vecadd.check.document import make_figure
+from vecadd.check.measure import GROUPS, Measured, Series, Severity
 from vecadd.check.topology import UNKNOWN, Node, NvLinks
 from vecadd.figures import Figure
 from vecadd.tables import show_figure, show_rate
@@ -35,23 +35,23 @@ def find_all(
     ``more`` are figures that other parts of the check have made."""
     rows = measured.rows.values()
     for row in rows:
-        row.disturbed = row.kind in TIMED_BY_HOST and _load(conditions) > FULL
+        row.disturbed = row.kind in TIMED_BY_HOST and _load_per_processor(conditions) > FULL
     return [
-        *(_of_row(row, info, measured) for row in rows),
-        *(_of_drift(rows) if rounds > 1 else ()),
-        *_of_links(info, rows),
+        *(_judge_series(row, info, measured) for row in rows),
+        *(_find_drift(rows) if rounds > 1 else ()),
+        *_find_unknown_links(info, rows),
         *more,
-        _of_load(conditions),
-        _of_gpus(info, require_gpu),
-        *(_of_conditions(conditions) if info.gpus else ()),
+        _judge_load(conditions),
+        _count_gpus(info, require_gpu),
+        *(_judge_conditions(conditions) if info.gpus else ()),
     ]
 
 
-def _of_row(row: Row, info: Info, measured: Measured) -> Figure:
+def _judge_series(row: Series, info: Info, measured: Measured) -> Figure:
     bound = row.bound
-    meaning, next = explain_row(row, row.severity)
+    meaning, next = explain_series(row, row.severity)
     gpu = info.gpus[row.gpu] if row.kind != "host" and row.gpu < len(info.gpus) else None
-    return finding(
+    return make_figure(
         row.id,
         row.measurement,
         row.severity,
@@ -67,11 +67,11 @@ def _of_row(row: Row, info: Info, measured: Measured) -> Figure:
     )
 
 
-def _of_drift(rows: Iterable[Row]) -> Iterator[Figure]:
+def _find_drift(rows: Iterable[Series]) -> Iterator[Figure]:
     for row in rows:
         if row.drift is None or (row.drift if row.unit == "s" else -row.drift) <= DRIFT:
             continue
-        yield finding(
+        yield make_figure(
             f"drift/{row.where}/{row.figure}",
             f"drift of {row.measurement}",
             "warning",
@@ -84,33 +84,33 @@ def _of_drift(rows: Iterable[Row]) -> Iterator[Figure]:
         )
 
 
-def _of_links(info: Info, rows: Iterable[Row]) -> Iterator[Figure]:
+def _find_unknown_links(info: Info, rows: Iterable[Series]) -> Iterator[Figure]:
     """Generations and widths that neither nvidia-smi nor sysfs tells. Those that are known are rows."""
     known = {row.id for row in rows}
     for gpu in info.gpus:
         for name, unit in (("generation", "generation"), ("width", "lanes")):
             id = f"link/gpu {gpu.index}/{name}"
             if id not in known:
-                yield unknown(id, f"link {name}", unit, f"neither nvidia-smi nor sysfs says the link's {name}.")
+                yield make_unknown(id, f"link {name}", unit, f"neither nvidia-smi nor sysfs says the link's {name}.")
 
 
-def unknown(id: str, measurement: str, unit: str, meaning: str, next: str = "") -> Figure:
+def make_unknown(id: str, measurement: str, unit: str, meaning: str, next: str = "") -> Figure:
     """A figure that could not be found out."""
-    return finding(id, measurement, "unknown", None, unit, meaning, next or LET_ASK)
+    return make_figure(id, measurement, "unknown", None, unit, meaning, next or LET_ASK)
 
 
 LET_ASK = "Run it where nvidia-smi and /sys can be read, as in a container with the driver's tools, or as root."
 
 
-def _load(conditions: Mapping[str, Any]) -> float:
+def _load_per_processor(conditions: Mapping[str, Any]) -> float:
     """Tasks a processor, before the run."""
     return float(conditions["load_average"] / conditions["cpus"])
 
 
-def _of_load(conditions: Mapping[str, Any]) -> Figure:
+def _judge_load(conditions: Mapping[str, Any]) -> Figure:
     load, cpus = conditions["load_average"], conditions["cpus"]
-    busy = _load(conditions) > BUSY
-    return finding(
+    busy = _load_per_processor(conditions) > BUSY
+    return make_figure(
         "conditions/host/load",
         "load average before the run",
         "warning" if busy else "pass",
@@ -124,7 +124,7 @@ def _of_load(conditions: Mapping[str, Any]) -> Figure:
     )
 
 
-def _of_gpus(info: Info, require_gpu: bool) -> Figure:
+def _count_gpus(info: Info, require_gpu: bool) -> Figure:
     severity: Severity = "pass" if info.gpus else "info"
     if not info.gpus and info.gpu_status in ("driver too old", "unusable", "unknown"):
         severity = "warning"
@@ -132,7 +132,7 @@ def _of_gpus(info: Info, require_gpu: bool) -> Figure:
         severity = "critical"
     asked = ", which --require-gpu asks for" if require_gpu else ""
     advice = "vecadd info and nvidia-smi say more; the kernel's log has Xid errors."
-    return finding(
+    return make_figure(
         "machine/gpus/count",
         "GPUs that work",
         severity,
@@ -145,7 +145,7 @@ def _of_gpus(info: Info, require_gpu: bool) -> Figure:
     )
 
 
-def _of_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
+def _judge_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
     """Of all GPUs together, as nvidia-smi counts them."""
     errors, processes = conditions["ecc_errors"], conditions["gpu_processes"]
     counted: list[tuple[str, float | None, str, Severity, str, str]] = [
@@ -180,9 +180,9 @@ def _of_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
     for name, value, unit, severity, meaning, next in counted:
         id = f"conditions/gpus/{name}"
         if value is None:
-            yield unknown(id, name, unit, f"{name}: nvidia-smi does not say.")
+            yield make_unknown(id, name, unit, f"{name}: nvidia-smi does not say.")
             continue
-        yield finding(
+        yield make_figure(
             id,
             name,
             severity if value else "pass",
@@ -240,22 +240,26 @@ _LOG = "Look for Xid errors and other messages of the driver in the kernel's log
 _AT_ONCE = "Take the machine out of service: a result that is wrong without an error cannot be used."
 
 
-def explain_row(row: Row, severity: Severity) -> tuple[str, str]:
+def explain_series(row: Series, severity: Severity) -> tuple[str, str]:
     """What a row of that severity means, and what to do: "" where nothing is to be done."""
     known = max((key for key in _TEXTS if row.figure.startswith(key)), key=len, default="")
     meaning, next = _TEXTS.get(known, (f"Probes of the group {GROUPS[row.kind]!r}.", _LOG))
     if severity == "unknown":
-        disturbed = f"{_off(row)} Other work kept the host's processors busy."
+        disturbed = f"{_describe_miss(row)} Other work kept the host's processors busy."
         why = f"It could not be measured: {row.error}" if row.error else disturbed
         return f"{meaning} {why}", "End other work, and run it again."
     if row.error is not None:
         return f"{meaning} It failed: {row.error}", _AT_ONCE if "wrong" in row.error else next
     if severity == "info":
         return f"{meaning} Nothing says what it should be.", ""
-    return (meaning, "") if severity == "pass" else (f"{meaning} {_off(row)}{_degraded(row)}", next)
+    return (
+        (meaning, "")
+        if severity == "pass"
+        else (f"{meaning} {_describe_miss(row)}{_describe_degraded_link(row)}", next)
+    )
 
 
-def _off(row: Row) -> str:
+def _describe_miss(row: Series) -> str:
     value, worst, bound = row.value, row.worst, row.bound
     if value is None or worst is None or not bound:
         return ""
@@ -268,7 +272,7 @@ def _off(row: Row) -> str:
     return f"It is {100 * abs(value / bound - 1):.0f} % {beyond} that passes, by the median of {len(row.values)}."
 
 
-def _degraded(row: Row) -> str:
+def _describe_degraded_link(row: Series) -> str:
     """Of a link that is less than it could be."""
     if row.name not in ("generation", "width") or row.value is None or row.expected is None:
         return ""
@@ -285,7 +289,7 @@ NORMAL = ("data sheet", "copy", "STREAM add", "ours", "why")
 UNTOLD = "not told by the driver"
 
 
-def compare_with_data_sheet(row: Row, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | None:
+def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | None:
     """By NAMES. None for rows that are no rates."""
     if row.unit != "GB/s" or row.name == "figures":
         return None
@@ -300,7 +304,7 @@ def compare_with_data_sheet(row: Row, gpu: Gpu | None, measured: Measured) -> Ma
     return {name: {"ours": _rate(row.value), **shown}[name] for name in NORMAL}
 
 
-def _normal_of_host(row: Row, measured: Measured) -> dict[str, str]:
+def _normal_of_host(row: Series, measured: Measured) -> dict[str, str]:
     ordinary = None if row.value is None else 0.75 * row.value
     return {
         "data sheet": "memory channels × transfers a second × 8 bytes; only root may read the modules (dmidecode)",
@@ -312,7 +316,7 @@ def _normal_of_host(row: Row, measured: Measured) -> dict[str, str]:
     }
 
 
-def _normal_of_device(row: Row, gpu: Gpu | None, measured: Measured) -> dict[str, str]:
+def _normal_of_device(row: Series, gpu: Gpu | None, measured: Measured) -> dict[str, str]:
     limits = measured.limits.get(row.gpu, {}).get("device", {})
     adds = [other for other in measured.rows.values() if other.kind == "device" and other.gpu == row.gpu]
     add = max((other.value for other in adds if other.name.startswith("add ") and other.value), default=None)
@@ -340,9 +344,11 @@ def _normal_of_link(gpu: Gpu | None, measured: Measured) -> dict[str, str]:
     }
 
 
-def _normal_of_pair(row: Row, measured: Measured) -> dict[str, str]:
+def _normal_of_pair(row: Series, measured: Measured) -> dict[str, str]:
     ways = {
-        name: measured.rows.get(Row("pair", f"{name}{row.name[row.name.find(' to GPU') :]}", "GB/s", gpu=row.gpu).title)
+        name: measured.rows.get(
+            Series("pair", f"{name}{row.name[row.name.find(' to GPU') :]}", "GB/s", gpu=row.gpu).title
+        )
         for name in ("copy", "read", "write")
     }
     shown, read = {name: _rate(way.value if way else None) for name, way in ways.items()}, ways["read"]
@@ -372,25 +378,27 @@ def find_topology(info: Info, facts: list[dict[str, Any]], measured: Measured) -
     """``facts`` are those of _core.gpu_facts(), or none."""
     nodes = topology.numa_nodes()
     return [
-        *_of_nodes(nodes),
-        *(_of_nodes_of_gpus(nodes, info, facts, measured) if len(nodes) > 1 else ()),
-        *_of_nvlinks(facts),
-        *_of_pairs(measured),
+        *_judge_nodes(nodes),
+        *(_judge_nodes_of_gpus(nodes, info, facts, measured) if len(nodes) > 1 else ()),
+        *_judge_nvlinks(facts),
+        *_judge_peer_access(measured),
     ]
 
 
-def _of_nodes(nodes: Sequence[Node]) -> Iterator[Figure]:
+def _judge_nodes(nodes: Sequence[Node]) -> Iterator[Figure]:
     if not nodes:
-        yield unknown("numa/host/nodes", "NUMA nodes", "nodes", f"{topology.NODES} has no nodes, or cannot be read.")
+        yield make_unknown(
+            "numa/host/nodes", "NUMA nodes", "nodes", f"{topology.NODES} has no nodes, or cannot be read."
+        )
     sizes = [node.memory for node in nodes if node.memory and node.cpus]  # other memory is a GPU's, or CXL's
     for node in nodes if len(nodes) > 1 else ():
         name, what = f"numa/node {node.number}/memory", "memory of a NUMA node"
         if node.memory is None:
-            yield unknown(name, what, "bytes", f"the memory of node {node.number} cannot be read.")
+            yield make_unknown(name, what, "bytes", f"the memory of node {node.number} cannot be read.")
             continue
         least = UNEVEN * median(sizes) if sizes else 0.0
         low = bool(node.cpus) and node.memory < least
-        yield finding(
+        yield make_figure(
             name,
             what,
             "warning" if low else "pass",
@@ -404,18 +412,18 @@ def _of_nodes(nodes: Sequence[Node]) -> Iterator[Figure]:
         )
 
 
-def _of_nodes_of_gpus(
+def _judge_nodes_of_gpus(
     nodes: Sequence[Node], info: Info, facts: list[dict[str, Any]], measured: Measured
 ) -> Iterator[Figure]:
     for gpu in info.gpus:
         own = topology.node_of_gpu(facts[gpu.index]) if gpu.index < len(facts) else None
         name, what = f"numa/gpu {gpu.index}/node", "NUMA node of a GPU"
         if own is None:
-            yield unknown(
+            yield make_unknown(
                 name, what, "node", f"the firmware or sysfs does not say to which node GPU {gpu.index} belongs."
             )
             continue
-        rates = _rates(measured, gpu.index)
+        rates = _rates_by_node(measured, gpu.index)
         best = max(rates, key=lambda node: rates[node], default=own)
         far = own in rates and rates[own] < NEARER * rates[best]
         reached = any(node.number == own and (topology.usable(node) or not node.cpus) for node in nodes)
@@ -426,7 +434,7 @@ def _of_nodes_of_gpus(
             )
         if not reached:
             meaning += " This process may run on none of that node's processors: every copy crosses the nodes' link."
-        yield finding(
+        yield make_figure(
             name,
             what,
             "warning" if far or not reached else "pass",
@@ -439,7 +447,7 @@ def _of_nodes_of_gpus(
         )
 
 
-def _rates(measured: Measured, gpu: int) -> dict[int, float]:
+def _rates_by_node(measured: Measured, gpu: int) -> dict[int, float]:
     """Copies to the GPU by the node that they come from."""
     return {
         int(row.name.rpartition(" ")[2]): row.value
@@ -448,7 +456,7 @@ def _rates(measured: Measured, gpu: int) -> dict[int, float]:
     }
 
 
-def _of_nvlinks(facts: list[dict[str, Any]]) -> Iterator[Figure]:
+def _judge_nvlinks(facts: list[dict[str, Any]]) -> Iterator[Figure]:
     for gpu, its in sorted(topology.nvlinks(facts).items()) if facts else ():
         active, missing = len(its.active), its.expected - len(its.active)
         if not its.count and not missing:
@@ -457,20 +465,20 @@ def _of_nvlinks(facts: list[dict[str, Any]]) -> Iterator[Figure]:
             "Look at nvidia-smi nvlink --status and --errorcounters, at the fabric manager, and for Xid 74 in the "
             "kernel's log; seat bridges anew. Reset the GPU, and have it serviced if they stay inactive."
         )
-        yield finding(
+        yield make_figure(
             f"nvlink/gpu {gpu}/active links",
             "active NVLinks",
             "critical" if missing > 0 else "info" if its.inactive else "pass",
             active,
             "links",
-            _of_inactive(gpu, its, missing),
+            _describe_nvlinks(gpu, its, missing),
             advice if missing > 0 else "",
             expected=(its.expected, inf),
             source="the links of the card, and those that its peers in this machine have",
         )
 
 
-def _of_inactive(gpu: int, its: NvLinks, missing: int) -> str:
+def _describe_nvlinks(gpu: int, its: NvLinks, missing: int) -> str:
     active = len(its.active)
     if missing > 0:
         numbers = f"links {', '.join(map(str, its.inactive))}" if its.inactive else "all links"
@@ -483,7 +491,7 @@ def _of_inactive(gpu: int, its: NvLinks, missing: int) -> str:
     return f"{active} of {its.count} NVLinks of GPU {gpu} are active" + ("." if active else ": none is connected.")
 
 
-def _of_pairs(measured: Measured) -> Iterator[Figure]:
+def _judge_peer_access(measured: Measured) -> Iterator[Figure]:
     for (source, target), peer in sorted(measured.peers.items()):
         connection = measured.connections.get((source, target), UNKNOWN)
         name = connection.name
@@ -491,7 +499,7 @@ def _of_pairs(measured: Measured) -> Iterator[Figure]:
             name = "NVLink, by its atomic operations"
         lacking = name.startswith("NVLink") and not peer["access"]
         access = "have" if peer["access"] else "do not have"
-        yield finding(
+        yield make_figure(
             f"pair/gpu {source} to gpu {target}/peer access",
             "peer access",
             "critical" if lacking else "pass" if peer["access"] else "info",

@@ -45,7 +45,7 @@ GROUPS: dict[Kind, str] = {
 UNMEASURED = ("MemoryError", "OSError")
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Kind and words of an error, as rows have it. One that is of a kind of UNMEASURED is called by that."""
     names = {each.__name__ for each in type(error).__mro__}
     name = next((name for name in UNMEASURED if name in names), type(error).__name__)
@@ -62,7 +62,7 @@ class Expected:
 
 
 @dataclass
-class Row:
+class Series:
     """``values`` has one figure a round. The median decides; a worse round alone is a warning."""
 
     kind: Kind
@@ -162,7 +162,7 @@ class Row:
         return value <= self.bound if self.unit == "s" else value >= self.bound
 
 
-def title_of(id: str) -> str | None:
+def find_title(id: str) -> str | None:
     """The title of the row with that id; None where no row has it."""
     group, _, rest = id.partition("/")
     where, _, name = rest.partition("/")
@@ -171,7 +171,7 @@ def title_of(id: str) -> str | None:
     if kind is None or place is None or not name:
         return None
     source, target = place.groups()
-    return Row(kind, f"{name} to GPU {target}" if target else name, "GB/s", gpu=int(source or 0)).title
+    return Series(kind, f"{name} to GPU {target}" if target else name, "GB/s", gpu=int(source or 0)).title
 
 
 # A round
@@ -193,7 +193,7 @@ class Measured:
     """The rows of all rounds by title, and the last round's probes: the host's GB/s and seconds by name, and each GPU's
     limits as a result file has them."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, Series] = field(default_factory=dict)
     probes: dict[str, float] = field(default_factory=dict)
     limits: dict[int, dict[str, dict[str, float]]] = field(default_factory=dict)
     peers: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)  # as _core.peer_limits gives them
@@ -210,7 +210,7 @@ class Measured:
         spread: tuple[float, float] | None = None,
     ) -> None:
         """Notes a round's figure, or why there is none."""
-        row = Row(kind, name, unit, gpu=gpu)
+        row = Series(kind, name, unit, gpu=gpu)
         row = self.rows.setdefault(row.title, row)
         if value is not None:
             row.values.append(value)
@@ -218,11 +218,11 @@ class Measured:
         row.error = row.error or error
 
 
-def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
+def measure_round(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
     """Adds one round of all this machine's figures to ``measured``; a failure becomes its row's error."""
-    for kind in ROWS:
+    for kind in MEASUREMENTS:
         for gpu in range(len(found.gpus)) if kind != "host" else (0,):
-            _rows_of(kind, gpu, measured, tell)
+            _measure_kind(kind, gpu, measured, tell)
 
 
 def repeat_failed(measured: Measured, tell: Callable[[str], object]) -> None:
@@ -235,10 +235,10 @@ def repeat_failed(measured: Measured, tell: Callable[[str], object]) -> None:
             if row.error is None and row.passed is False and len(row.values) < ENOUGH
         }
         for kind, gpu in sorted(failing):
-            _rows_of(kind, gpu, measured, lambda what: tell(f"{what} again"))
+            _measure_kind(kind, gpu, measured, lambda what: tell(f"{what} again"))
 
 
-def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], object]) -> None:
+def _measure_kind(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], object]) -> None:
     pattern, order = Pattern(DTYPE), random.Random(0)
 
     def time(n: int, every: list[Contestant], limit: Limit | None, sets: int) -> list[Samples]:
@@ -248,12 +248,12 @@ def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], obj
 
     tell(f"{kind} of GPU {gpu}" if gpu else kind)
     try:
-        ROWS[kind](measured, time, gpu)
+        MEASUREMENTS[kind](measured, time, gpu)
     except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
-        measured.add(kind, "figures", "GB/s", None, said(error), gpu)
+        measured.add(kind, "figures", "GB/s", None, describe_error(error), gpu)
 
 
-def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Row]:
+def find_missing(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Series]:
     """A failed row for each of these titles that rounds measure on other machines and cannot measure on this one."""
     units = _units()
     for title in titles:
@@ -263,7 +263,7 @@ def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterat
         if title in measured.rows or unit is None:
             continue
         kind = next(kind for kind in GROUPS if figure.startswith(f"{kind} "))
-        row = Row(kind, figure.removeprefix(f"{kind} "), unit, gpu=gpu)
+        row = Series(kind, figure.removeprefix(f"{kind} "), unit, gpu=gpu)
         row.error = _why_not(found, measured, row)
         if row.error:
             yield row
@@ -284,7 +284,7 @@ def _units() -> dict[str, Unit]:
     }
 
 
-def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
+def _why_not(found: Info, measured: Measured, row: Series) -> str | None:
     """Why this machine has no such figure; None where it has that of a larger addition in its place."""
     if row.kind != "host" and row.gpu >= len(found.gpus):
         return f"there is no GPU {row.gpu}" if found.gpus else f"there is no GPU: {found.gpu_reason}"
@@ -306,7 +306,7 @@ def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
 Time = Callable[[int, list[Contestant], Limit | None, int], list[Samples]]
 
 
-def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_host(measured: Measured, time: Time, gpu: int) -> None:
     free = SHARE_OF_HOST * _machine.memory_available()
     n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
     limit = HostLimit()
@@ -322,7 +322,7 @@ def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
         measured.probes["numpy"] = theirs.median
 
 
-def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_link(measured: Measured, time: Time, gpu: int) -> None:
     rates = probes.probe_link(gpu)
     measured.limits.setdefault(gpu, {})["link"] = rates
     for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
@@ -339,7 +339,7 @@ def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
             measured.add("link", f"{name} node {node.number}", "GB/s", rates[key], gpu=gpu)
 
 
-def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_device(measured: Measured, time: Time, gpu: int) -> None:
     facts = _core.gpu_facts()[gpu]
     memory, l2 = facts["memory"], facts["l2"]
     rates = probes.probe_device(gpu, l2, memory)
@@ -350,12 +350,12 @@ def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
             sets = rotating_sets(_bytes(n), l2, int(most))
-            timed = time(n, [contestants.rung("tuned", _place(gpu))], None, sets)
+            timed = time(n, [contestants.rung("tuned", _memory_of(gpu))], None, sets)
             best = _best(n, timed)
             measured.add("device", f"add {show_size(n)}", "GB/s", best, _error(timed), gpu, _spread(n, timed))
 
 
-def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_launch(measured: Measured, time: Time, gpu: int) -> None:
     seconds = probes.probe_launch(gpu)
     measured.limits.setdefault(gpu, {})["launch"] = seconds
     measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
@@ -366,7 +366,7 @@ def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
     measured.add("launch", "call of add", "s", *_seconds(timed))
 
 
-def _pair_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_pairs(measured: Measured, time: Time, gpu: int) -> None:
     """From this GPU to every other one."""
     facts = _core.gpu_facts()
     if len(facts) > 1 and not measured.connections:
@@ -389,17 +389,17 @@ def _wrong_words(count: int, words: Sequence[tuple[int, int, int]], nbytes: int)
     )
 
 
-ROWS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
-    "host": _host_rows,
-    "link": _link_rows,
-    "device": _device_rows,
-    "launch": _launch_rows,
-    "pair": _pair_rows,
+MEASUREMENTS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
+    "host": _measure_host,
+    "link": _measure_link,
+    "device": _measure_device,
+    "launch": _measure_launch,
+    "pair": _measure_pairs,
 }
 PAIR_FIGURE = r"pair (?:copy|read|write) to GPU (\d+)"
 
 
-def _place(gpu: int) -> MemoryKind:
+def _memory_of(gpu: int) -> MemoryKind:
     if gpu == 0:
         return DEVICE
     return replace(DEVICE, name=f"device {gpu}", put=lambda x: _core.to_device(x, gpu))

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from vecadd import pages
-from vecadd.check.measure import SEVERITIES, Row
+from vecadd.check.measure import SEVERITIES, Series
 from vecadd.tables import Column, Style, Table, columns, prose, show_bounds, show_figure
 
 # The rows of the acceptance test as a table.
@@ -14,7 +14,7 @@ from vecadd.tables import Column, Style, Table, columns, prose, show_bounds, sho
 NOTHING = "-"
 
 
-def table_of_rows(rows: Iterable[Row], rounds: int) -> Table:
+def make_table(rows: Iterable[Series], rounds: int) -> Table:
     """A line a row, by kind; with more than one round the median and the drift beside the worst."""
     measured = ("median", "worst", "drift") if rounds > 1 else ("measured",)
     verdict, source = Column("verdict", right=False), prose("expected from")
@@ -70,7 +70,7 @@ def junit(content: Content) -> str:
             ElementTree.SubElement(case, "failure", type="critical", message=_printable(each["meaning"])).text = said
         elif each["severity"] == "unknown":
             ElementTree.SubElement(case, "skipped", message=_printable(each["meaning"]))
-        ElementTree.SubElement(case, "system-out").text = f"{each['severity']}: {figure(each)}. {said}"
+        ElementTree.SubElement(case, "system-out").text = f"{each['severity']}: {show_value(each)}. {said}"
     whole = ElementTree.Element("testsuites")
     whole.append(suite)
     ElementTree.indent(whole)
@@ -178,8 +178,8 @@ def _line(finding: Mapping[str, Any]) -> tuple[str, list[str | pages.Cell]]:
     return finding["id"].replace(" ", "-"), [
         finding["measurement"],
         finding["where"],
-        pages.Cell(figure(finding), small=interval(finding)),
-        pages.Cell(bounds(finding), small=finding["source"] or ""),
+        pages.Cell(show_value(finding), small=show_interval(finding)),
+        pages.Cell(show_expected(finding), small=finding["source"] or ""),
         pages.Cell(
             finding["meaning"] or "",
             next=finding["next"] or "",
@@ -190,17 +190,17 @@ def _line(finding: Mapping[str, Any]) -> tuple[str, list[str | pages.Cell]]:
     ]
 
 
-def figure(finding: Mapping[str, Any]) -> str:
+def show_value(finding: Mapping[str, Any]) -> str:
     """A finding's value and unit: "55.3 GB/s"."""
     return show_figure(finding["value"], finding["unit"])
 
 
-def interval(finding: Mapping[str, Any]) -> str:
+def show_interval(finding: Mapping[str, Any]) -> str:
     """Its lowest and highest round: "54.1 GB/s to 55.6 GB/s"; empty where there is one."""
-    return " to ".join(show_figure(value, finding["unit"]) for value in finding["interval"] or ())
+    return " to ".join(show_figure(value, finding["unit"]) for value in finding["show_interval"] or ())
 
 
-def bounds(finding: Mapping[str, Any]) -> str:
+def show_expected(finding: Mapping[str, Any]) -> str:
     """What is expected of it: "at least 45 GB/s"."""
     low, high = finding["expected"] or (None, None)
     return show_bounds(low, high, finding["unit"])

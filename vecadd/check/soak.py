@@ -17,9 +17,9 @@ import numpy as np
 
 from vecadd import _core, _machine
 from vecadd.check import topology
-from vecadd.check.document import finding
-from vecadd.check.findings import DRIFT, unknown
-from vecadd.check.measure import UNMEASURED, said
+from vecadd.check.document import make_figure
+from vecadd.check.findings import DRIFT, make_unknown
+from vecadd.check.measure import UNMEASURED, describe_error
 from vecadd.figures import Figure
 from vecadd.tables import show_rate
 
@@ -123,7 +123,7 @@ def _soak_part(part: Part, end: float, stop: threading.Event) -> None:
         while not stop.is_set() and (part.passes < len(PATTERNS) or time.monotonic() < end):
             _pass(part, arrays)
     except Exception as error:  # one GPU's failure leaves the others their soak
-        part.failure = said(error)
+        part.failure = describe_error(error)
 
 
 def _pass(part: Part, arrays: Sequence[Any]) -> None:
@@ -177,7 +177,7 @@ def _figures(part: Part) -> Iterator[Figure]:
     looked = part.passes > 0 or part.wrong > 0
     if not looked and (part.failure is None or part.failure.startswith(UNMEASURED)):
         lost = part.failure or "it was interrupted before the first pattern was through"
-        yield unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
+        yield make_unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
         return
     failed = bool(part.wrong or part.failure)
     meaning = f"{part.passes} passes of {len(PATTERNS)} patterns in turn over {part.nbytes / 2**30:.4g} GiB: "
@@ -185,7 +185,7 @@ def _figures(part: Part) -> Iterator[Figure]:
     meaning += f" Then it failed: {part.failure}" if part.failure else ""
     if not looked:
         meaning = f"It failed before the first pattern was through: {part.failure}"
-    yield finding(
+    yield make_figure(
         name,
         what,
         "critical" if failed else "pass",
@@ -213,7 +213,7 @@ def _rate(part: Part) -> Figure:
     if fell:
         meaning += f" It fell by {100 * (1 - late / early):.0f} %."
         meaning += f" The clock went from {clocks[0]:.0f} to {clocks[-1]:.0f} MHz." if clocks else ""
-    return finding(
+    return make_figure(
         f"soak/{part.where}/rate",
         "rate over the soak",
         "warning" if fell else "pass",

@@ -81,7 +81,7 @@ METHOD = (
 )
 
 
-def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table:
+def table_of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table:
     """A line for each measurement of each cause, with its worst figure. ``head`` names the last columns."""
     table = Table(
         title,
@@ -93,8 +93,8 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
             some = [deviation for deviation in cause.deviations if deviation.measurement == measurement]
             most = max(some, key=_distance)
             table.add(
-                subject(cause),
-                hosts_of(cause.hosts),
+                show_subject(cause),
+                show_hosts(cause.hosts),
                 measurement,
                 show_figure(most.value, most.unit),
                 show_figure(most.usual, most.unit),
@@ -113,32 +113,32 @@ def _distance(deviation: Deviation) -> float:
     return abs(log(deviation.ratio or 1e-9) if deviation.score is None else deviation.score)
 
 
-def of_outliers(found: Found) -> Table:
+def table_of_outliers(found: Found) -> Table:
     """What is unlike its peers."""
-    return of_causes(found.causes, "unlike their peers", ("measured", "usual", "of usual", "modified z"))
+    return table_of_causes(found.causes, "unlike their peers", ("measured", "usual", "of usual", "modified z"))
 
 
-def of_changes(changes: Changes) -> list[Table]:
+def tables_of_changes(changes: Changes) -> list[Table]:
     """What has changed since the last run: in words, worse and better."""
     noted = Table("since the last run", columns("machines", Column("what", right=False), "before", "after"))
     for note in changes.noted:
-        noted.add(hosts_of(note.hosts), note.what, note.before, note.after)
+        noted.add(show_hosts(note.hosts), note.what, note.before, note.after)
     tables = [noted]
     for told, how in ((changes.worse, "worse"), (changes.better, "better")):
         beside = [cause for cause in told if cause.deviations[0].score is not None]
         alone = [cause for cause in told if cause.deviations[0].score is None]
         head = ("after", "before", "of before")
-        tables.append(of_causes(beside, f"{how} than the others since the last run", (*head, "modified z")))
-        tables.append(of_causes(alone, f"{how} than in the last run", head))
+        tables.append(table_of_causes(beside, f"{how} than the others since the last run", (*head, "modified z")))
+        tables.append(table_of_causes(alone, f"{how} than in the last run", head))
     return [table for table in tables if table.lines]
 
 
-def subject(cause: Cause) -> str:
+def show_subject(cause: Cause) -> str:
     """ "gpu 3", "machine", "group rack07"."""
     return f"group {cause.group}" if cause.level == "group" else cause.where or "machine"
 
 
-def of_baselines(found: Found) -> list[Table]:
+def tables_of_baselines(found: Found) -> list[Table]:
     """What the machines of each type usually reach, a table each."""
     tables = []
     for machine_type in dict.fromkeys(baseline.machine_type for baseline in found.baselines):
@@ -153,7 +153,7 @@ def of_baselines(found: Found) -> list[Table]:
     return tables
 
 
-def of_failures(checks: Iterable[Check]) -> list[str]:
+def list_failures(checks: Iterable[Check]) -> list[str]:
     """The machines whose own check has failed, with its critical findings."""
     lines = []
     for check in checks:
@@ -165,7 +165,7 @@ def of_failures(checks: Iterable[Check]) -> list[str]:
     return lines
 
 
-def summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str:
+def show_summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str:
     """The verdict on the fleet in a sentence."""
     types = len({check.machine_type for check in newest})
     counts = {level: sum(cause.level == level for cause in found.causes) for level in LEVELS}
@@ -176,7 +176,7 @@ def summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str
     return f"{len(newest)} machines of {types} type{'s' * (types != 1)}: {unlike}{own}"
 
 
-def hosts_of(hosts: Sequence[str]) -> str:
+def show_hosts(hosts: Sequence[str]) -> str:
     """The hosts as Slurm writes them; many of them are counted."""
     text = slurm_hostlist(hosts)
     return text if len(text) <= MOST_HOSTS else f"{len(hosts)} machines"
@@ -213,7 +213,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--group",
-        type=_pattern,
+        type=parse_pattern,
         metavar="REGEX",
         help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
         "(default: all up to the number before the last one, rack07 of rack07-node12)",
@@ -244,9 +244,9 @@ def run(arguments: argparse.Namespace) -> int:
         pages.require()
     read, left_out = _read(arguments.results)
     refuse_inputs(targets, [check.path for check in read])
-    newest, before = outliers.last_runs(read)
+    newest, before = outliers.find_last_runs(read)
     least = arguments.least / 100
-    group = arguments.group or outliers.by_name
+    group = arguments.group or outliers.group_by_name
     found = outliers.find_outliers(newest, least, group)
     changed = outliers.find_changes(newest, before, least, group)
     failed = [check.host for check in newest if check.status == "failed"]
@@ -254,9 +254,9 @@ def run(arguments: argparse.Namespace) -> int:
     fleet = Fleet(newest, found, changed, failed, excluded, left_out)
     _write(arguments, fleet)
     screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.exclude, arguments.html) else None)
-    shown = [*of_baselines(found), of_outliers(found), *of_changes(changed)]
+    shown = [*tables_of_baselines(found), table_of_outliers(found), *tables_of_changes(changed)]
     screen.show([table for table in shown if table.lines])
-    screen.say(*_notes(fleet), summary(newest, found, failed))
+    screen.say(*_list_notes(fleet), show_summary(newest, found, failed))
     if excluded:
         screen.say(f"to leave out: {slurm_hostlist(excluded)}")
     return 1 if excluded else 0
@@ -283,12 +283,12 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     return read, left_out
 
 
-def _notes(fleet: Fleet) -> list[str]:
+def _list_notes(fleet: Fleet) -> list[str]:
     alone = f"too few machines of their type to be compared: {slurm_hostlist(fleet.found.alone)}"
     return [
         *(f"left out: {line}" for line in fleet.left_out),
         *([alone] if fleet.found.alone else []),
-        *of_failures(fleet.newest),
+        *list_failures(fleet.newest),
     ]
 
 
@@ -321,15 +321,15 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
 
 def _page(fleet: Fleet) -> str:
     newest_time, oldest_time = (each(check.time.astimezone(UTC) for check in fleet.newest) for each in (max, min))
-    unlike = of_outliers(fleet.found)
-    said = summary(fleet.newest, fleet.found, fleet.failed)
+    unlike = table_of_outliers(fleet.found)
+    said = show_summary(fleet.newest, fleet.found, fleet.failed)
     first = [pages.verdict(f"{said}.", bad=bool(fleet.excluded))]
     if fleet.excluded:
         first += [
             ("text", "To leave out, as Slurm takes it (sbatch --exclude=…):"),
             ("code", slurm_hostlist(fleet.excluded)),
         ]
-    first += [("text", f"{note}.") for note in _notes(fleet)]
+    first += [("text", f"{note}.") for note in _list_notes(fleet)]
     causes: list[pages.Part] = [("missing", "No machine is unlike its peers.")]
     if unlike.lines:
         causes = [
@@ -341,8 +341,8 @@ def _page(fleet: Fleet) -> str:
             pages.table(unlike),
         ]
     types = dict.fromkeys(baseline.machine_type for baseline in fleet.found.baselines)
-    peers = [part for machine_type in types for part in _type(fleet.found, machine_type)]
-    changes = [pages.table(table) for table in of_changes(fleet.changed)]
+    peers = [part for machine_type in types for part in _parts_of_type(fleet.found, machine_type)]
+    changes = [pages.table(table) for table in tables_of_changes(fleet.changed)]
     sections = [
         pages.Section("", "", first),
         pages.Section("unlike", "Unlike their peers", causes),
@@ -365,7 +365,7 @@ def _page(fleet: Fleet) -> str:
     )
 
 
-def _type(found: Found, machine_type: str) -> list[pages.Part]:
+def _parts_of_type(found: Found, machine_type: str) -> list[pages.Part]:
     """One type's baselines: a strip of each measurement in percent of its median, with what is unlike as marks."""
     baselines = [baseline for baseline in found.baselines if baseline.machine_type == machine_type]
     rows = []
@@ -380,11 +380,11 @@ def _type(found: Found, machine_type: str) -> list[pages.Part]:
     return [
         ("heading", machine_type),
         pages.strips(rows, caption, "percent of the median", 100.0),
-        pages.table(*of_baselines(Found(baselines))),
+        pages.table(*tables_of_baselines(Found(baselines))),
     ]
 
 
-def _pattern(text: str) -> Group:
+def parse_pattern(text: str) -> Group:
     try:
         pattern = re.compile(text)
     except re.error as error:

@@ -54,14 +54,14 @@ class Unlike:
     fence: float
 
 
-def unlike(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
+def compare_with_peers(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
     """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
     say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
     machine each figure is: then the best ones are those of so many machines, because all parts of one may be freaks."""
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
     count = len(logarithms)
-    limit = student(1 - CHANCE / max(count, comparisons), EFFICIENCY * (count - 1))
+    limit = student_quantile(1 - CHANCE / max(count, comparisons), EFFICIENCY * (count - 1))
     tops = deviations
     if machines:
         of_machine = np.unique(machines, return_inverse=True)[1]
@@ -72,7 +72,7 @@ def unlike(logarithms: Numbers, least: float, comparisons: int = 0, machines: Se
     return Unlike(deviations, deviations / sigma, fence)
 
 
-def student(probability: float, freedom: float) -> float:
+def student_quantile(probability: float, freedom: float) -> float:
     """Student's quantile for so many degrees of freedom, by the expansion of Cornish and Fisher: M. Abramowitz and I.
     A. Stegun, "Handbook of Mathematical Functions" (1964), 26.7.5."""
     z = NormalDist().inv_cdf(probability)
@@ -155,13 +155,13 @@ class Found:
     alone: list[str] = field(default_factory=list)
 
 
-def by_name(host: str) -> str | None:
+def group_by_name(host: str) -> str | None:
     """The group that a host's name says: all up to the number before its last one; None for a name with one number."""
     found = _GROUP.match(host)
     return found and found[1]
 
 
-def find_outliers(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
+def find_outliers(checks: Sequence[Check], least: float, group: Group = group_by_name) -> Found:
     """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest."""
     found = Found()
     by_type: dict[str, list[Check]] = defaultdict(list)
@@ -182,7 +182,7 @@ def find_outliers(checks: Sequence[Check], least: float, group: Group = by_name)
             (measurement, unit, host) for (measurement, unit), figures in measured.items() for host, _ in figures
         )
         deviations = [deviation for baseline in baselines for deviation in baseline.deviations]
-        found.causes += causes(machine_type, deviations, parts, [check.host for check in members], group)
+        found.causes += find_causes(machine_type, deviations, parts, [check.host for check in members], group)
     return found
 
 
@@ -227,9 +227,9 @@ def _baseline(
         return None
     sign = -1 if less_is_better(unit) else 1
     logarithms = {place: sign * log(value) for place, value in values.items()}
-    usual = _usual(logarithms)
+    usual = _usual_by_part(logarithms)
     residuals = np.array([each - usual[place[1]] for place, each in logarithms.items()])
-    judged = unlike(residuals, least, comparisons)
+    judged = compare_with_peers(residuals, least, comparisons)
     deviations = [
         Deviation(host, measurement, where, unit, value, exp(sign * usual[where]), exp(deviation), float(score))
         for ((host, where), value), deviation, score in zip(
@@ -237,12 +237,14 @@ def _baseline(
         )
         if -deviation > judged.fence
     ]
-    deviations += _missing(measurement, unit, figures, values, machines, {w: exp(sign * u) for w, u in usual.items()})
+    deviations += _find_missing(
+        measurement, unit, figures, values, machines, {w: exp(sign * u) for w, u in usual.items()}
+    )
     quantiles = tuple(float(each) for each in np.quantile(list(values.values()), QUANTILES))
     return Baseline(machine_type, measurement, unit, machines, len(values), quantiles, tuple(deviations))
 
 
-def _usual(logarithms: Mapping[tuple[str, str], float]) -> dict[str, float]:
+def _usual_by_part(logarithms: Mapping[tuple[str, str], float]) -> dict[str, float]:
     """The median of each part, or that of all parts where too few machines have it."""
     by_part: dict[str, list[float]] = defaultdict(list)
     for (_, where), value in logarithms.items():
@@ -251,7 +253,7 @@ def _usual(logarithms: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return {where: float(np.median(some)) if len(some) >= FEW else of_all for where, some in by_part.items()}
 
 
-def _missing(
+def _find_missing(
     measurement: str,
     unit: str,
     figures: Figures,
@@ -271,7 +273,7 @@ def _missing(
 Parts = Mapping[tuple[str, str, str], int]  # by measurement, unit and host
 
 
-def causes(
+def find_causes(
     machine_type: str, deviations: Iterable[Deviation], parts: Parts, hosts: Sequence[str], group: Group
 ) -> list[Cause]:
     """What the deviations have in common. ``parts`` counts those that each host was measured at, ``hosts`` are all
@@ -292,7 +294,7 @@ def causes(
             elif host in whole:
                 explained["machine", host, ""] += some
             else:
-                shared = _shared([deviation.where for deviation in some])
+                shared = _find_shared_part([deviation.where for deviation in some])
                 for deviation in some:
                     explained["part", host, shared or deviation.where].append(deviation)
     found = [
@@ -309,7 +311,7 @@ def causes(
     return sorted(found, key=lambda cause: (LEVELS.index(cause.level), cause.hosts, cause.where))
 
 
-def _shared(parts: Sequence[str]) -> str | None:
+def _find_shared_part(parts: Sequence[str]) -> str | None:
     """The one part that three or more pairs of parts share: "gpu 3" of "gpu 3 to gpu 0", "gpu 1 to gpu 3" and so on."""
     if len(parts) < OF_A_GROUP:
         return None
@@ -344,7 +346,7 @@ class Changes:
     better: list[Cause] = field(default_factory=list)
 
 
-def last_runs(checks: Iterable[Check]) -> tuple[list[Check], dict[str, Check]]:
+def find_last_runs(checks: Iterable[Check]) -> tuple[list[Check], dict[str, Check]]:
     """The newest check of each host, and by host the one before it where there is one."""
     by_host: dict[str, list[Check]] = defaultdict(list)
     for check in checks:
@@ -353,7 +355,9 @@ def last_runs(checks: Iterable[Check]) -> tuple[list[Check], dict[str, Check]]:
     return [some[-1] for some in runs.values()], {host: some[-2] for host, some in runs.items() if len(some) > 1}
 
 
-def find_changes(newest: Sequence[Check], before: dict[str, Check], least: float, group: Group = by_name) -> Changes:
+def find_changes(
+    newest: Sequence[Check], before: dict[str, Check], least: float, group: Group = group_by_name
+) -> Changes:
     """What is new since the run before: types and verdicts; measurements that have changed on all machines; and figures
     that have changed as those of no other machine, or, where fewer than five machines have two runs, more than their
     intervals allow. ``least`` is the smallest share of interest."""
@@ -387,7 +391,7 @@ def find_changes(newest: Sequence[Check], before: dict[str, Check], least: float
                 some_of = [
                     each for each in deviations if (each.score is not None) == has_peers and _is_better(each) == better
                 ]
-                told += causes(machine_type, some_of, parts, hosts, group)
+                told += find_causes(machine_type, some_of, parts, hosts, group)
     return found
 
 
@@ -411,11 +415,13 @@ def _changed_figures(
     fence = -log(1 - least)
     scores: list[float | None] = [None] * len(pairs)
     if len(hosts) < FEW:
-        changed = [abs(ratio) > fence and _apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)]
+        changed = [
+            abs(ratio) > fence and _are_apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)
+        ]
     else:
         # Of two runs both ways are told, and what noise does one way it does the other.
         owners = [host for host, _, _ in pairs]
-        falls, rises = (unlike(each, least, machines=owners) for each in (ratios, -ratios))
+        falls, rises = (compare_with_peers(each, least, machines=owners) for each in (ratios, -ratios))
         changed = [bool(each < -falls.fence or each > rises.fence) for each in falls.deviations]
         scores = [float(each) for each in falls.scores]
         if abs(float(np.median(ratios))) > fence:
@@ -430,7 +436,7 @@ def _changed_figures(
     ]
 
 
-def _apart(old: Figure, new: Figure) -> bool:
+def _are_apart(old: Figure, new: Figure) -> bool:
     """Whether the intervals have nothing in common; figures without one are taken as they are."""
     if old.interval is None or new.interval is None:
         return True

@@ -15,7 +15,7 @@ from vecadd import _core, model
 from vecadd.bench.options import find_dtype
 from vecadd.judge import verdict
 from vecadd.judge.process import Child, EndedError, is_child
-from vecadd.judge.session import LINE, Finding, FoundError, Session, check_foresight
+from vecadd.judge.session import LINE, RejectedError, Rejection, Session, check_foresight
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 from vecadd.tables import show_seconds
@@ -40,7 +40,7 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
             raise FileNotFoundError(2, "No such file", str(path))
         if path.suffix not in SUFFIXES:
             raise ValueError(f"{path} is neither a .py nor a .cu file")
-        took = _arrays_of(_imported(path)) if path.suffix == ".py" else "vecadd"
+        took = _arrays_of_modules(_imported_modules(path)) if path.suffix == ".py" else "vecadd"
         if path.suffix == ".cu" and arrays not in (None, "vecadd"):
             raise ValueError(f"a .cu file takes pointers, not {arrays}'s arrays")
         return {
@@ -57,13 +57,13 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
         "name": getattr(contestant, "__name__", type(contestant).__name__),
         "path": "",
         "function": function,
-        "pickled": base64.b64encode(_pickled(contestant)).decode(),
+        "pickled": base64.b64encode(_pickle_function(contestant)).decode(),
         "folders": sys.path,
-        "arrays": arrays or _arrays_of(_modules(contestant)),
+        "arrays": arrays or _arrays_of_modules(_modules_of_globals(contestant)),
     }
 
 
-def _pickled(function: Callable[..., Any]) -> bytes:
+def _pickle_function(function: Callable[..., Any]) -> bytes:
     """By its module and name where another process can import it, else whole, by cloudpickle."""
     if getattr(function, "__module__", None) != "__main__":
         try:
@@ -81,12 +81,12 @@ def _pickled(function: Callable[..., Any]) -> bytes:
     return whole
 
 
-def _arrays_of(modules: Iterable[str]) -> str:
+def _arrays_of_modules(modules: Iterable[str]) -> str:
     names = {module.partition(".")[0] for module in modules}
     return next((arrays for name, arrays in _IMPORTS.items() if name in names), "vecadd")
 
 
-def _imported(path: Path) -> list[str]:
+def _imported_modules(path: Path) -> list[str]:
     """The modules that a Python file imports; none where it is no Python, which the child will find."""
     try:
         nodes = list(ast.walk(ast.parse(path.read_bytes(), str(path))))
@@ -96,7 +96,7 @@ def _imported(path: Path) -> list[str]:
     return found + [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
 
 
-def _modules(function: Any) -> list[str]:
+def _modules_of_globals(function: Any) -> list[str]:
     """The modules that a function's globals are, or come from."""
     values = getattr(function, "__globals__", {}).values()
     found = (getattr(value, "__module__", None) or getattr(value, "__name__", None) for value in values)
@@ -150,7 +150,7 @@ def judge(
     """
     if is_child():
         raise RuntimeError("a contestant cannot judge: put the call under if __name__ == '__main__'")
-    itemsize = _itemsize(dtype)
+    itemsize = _find_itemsize(dtype)
     alignment = itemsize if alignment is None else alignment
     if alignment < itemsize or alignment > LINE or alignment & (alignment - 1):
         raise ValueError(f"alignment must be a power of two from {itemsize}, an element's, to {LINE}, not {alignment}")
@@ -167,26 +167,26 @@ def judge(
     try:
         with Child(spec) as child:
             tell(f"reading {spec['name']}")
-            begun = _possible(child.begin(timeout))
+            begun = _refuse_impossible(child.begin(timeout))
             if "uncompiled" in begun:
-                raise FoundError(Finding("does not compile", begun["uncompiled"]))
+                raise RejectedError(Rejection("does not compile", begun["uncompiled"]))
             if "raised" in begun:
-                raise FoundError(Finding("raises", f"{begun['raised']} (while its code was read)"))
+                raise RejectedError(Rejection("raises", f"{begun['raised']} (while its code was read)"))
             gpu = begun["gpu"]
-            chosen = _sizes(sizes, itemsize, gpu["memory"])
+            chosen = _choose_sizes(sizes, itemsize, gpu["memory"])
             session = Session(child, gpu, itemsize, timeout, begun["persisting"])
             tell("checking")
             checked += session.check(chosen, alignment)
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
                 checked.append(check_foresight(session))
-            limits = _probed(spec, timeout, tell)
-            found = [_time(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
+            limits = _probe_limits(spec, timeout, tell)
+            found = [_time_size(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
-    except FoundError as error:
+    except RejectedError as error:
         rejection = error.finding
     except EndedError as error:
-        rejection = Finding(error.kind, str(error))
+        rejection = Rejection(error.kind, str(error))
     else:
         return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
     return verdict.make_verdict(
@@ -194,7 +194,7 @@ def judge(
     )
 
 
-def _time(
+def _time_size(
     session: Session, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
 ) -> Size:
     tell(f"timing {n} elements")
@@ -206,11 +206,11 @@ def _time(
     nbytes = model.bytes_moved(timed.n, itemsize)
     rate = 1e9 * probed["device"]["gbps"]
     limit = nbytes / rate if nbytes > gpu["l2"] else None
-    _believe(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
-    return Size.of(timed, itemsize, limit, _advice(gpu, dtype, timed, rung, limits))
+    _refuse_impossible_time(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
+    return Size.of(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
 
 
-def _believe(timed: verdict.Timed, memory: float, kernel: float) -> None:
+def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) -> None:
     """Raises FoundError for a time that the memory, or a launch, does not allow."""
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
@@ -220,10 +220,10 @@ def _believe(timed: verdict.Timed, memory: float, kernel: float) -> None:
         words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
     else:
         return
-    raise FoundError(Finding("returned early", words))
+    raise RejectedError(Rejection("returned early", words))
 
 
-def _advice(
+def _advise(
     gpu: dict[str, Any], dtype: str, timed: verdict.Timed, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
     """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
@@ -247,21 +247,21 @@ def _advice(
     return (took, about, *advice.steps[1:], *rungs)
 
 
-def _probed(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
+def _probe_limits(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
     """The limits of this GPU, from a process without foreign code."""
     tell("probing the GPU")
     with Child({"ask": "probes"}) as child:
-        limits: dict[str, Any] = _possible(child.begin(timeout))["limits"]
+        limits: dict[str, Any] = _refuse_impossible(child.begin(timeout))["limits"]
     return limits
 
 
-def _possible(answer: dict[str, Any]) -> dict[str, Any]:
+def _refuse_impossible(answer: dict[str, Any]) -> dict[str, Any]:
     if "impossible" in answer:
         raise RuntimeError(answer["impossible"])
     return answer
 
 
-def _sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
+def _choose_sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
     most = int(MOST_MEMORY * memory) // (ARRAYS_A_SIZE * itemsize)
     if sizes is None:
         return [n for n in SIZES if n <= most]
@@ -275,7 +275,7 @@ def _sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]
     return list(sizes)
 
 
-def _itemsize(dtype: str) -> int:
+def _find_itemsize(dtype: str) -> int:
     if dtype not in _core.DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(_core.DTYPES)}, not {dtype!r}")
     try:

@@ -37,7 +37,7 @@ OPERANDS, OUT = (1, 3), 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class Rejection:
     """Why a contestant is rejected: the kind, a key of KINDS, and what was seen, in words."""
 
     kind: str
@@ -58,37 +58,38 @@ class Count:
     last: int
 
 
-def find_fault(answer: Mapping[str, Any], n: int, where: str, persisting: int = 0) -> Finding | None:
+def find_fault(answer: Mapping[str, Any], n: int, where: str, persisting: int = 0) -> Rejection | None:
     """What an answer to a call of n elements shows, at ``where`` in words; None where all is right. ``persisting``
     bytes of the L2 were set aside before."""
     if "raised" in answer:
-        return Finding("raises", f"{answer['raised']} ({where})")
+        return Rejection("raises", f"{answer['raised']} ({where})")
     if "lost" in answer:
-        return Finding("GPU fault", f"{answer['lost']} ({where})")
+        return Rejection("GPU fault", f"{answer['lost']} ({where})")
     regions = [Count(*counts) for counts in answer["regions"]]
     for index, count in enumerate(regions):
         if count.wrong and index in OPERANDS:
-            return Finding("changes operands", f"{_elements(count, n)} of {REGIONS[index]} ({where})")
+            return Rejection("changes operands", f"{_show_elements(count, n)} of {REGIONS[index]} ({where})")
         if count.wrong and index != OUT:
-            words = f"{_some(count.wrong)} {REGIONS[index]}, the first one {count.first} elements into it ({where})"
-            return Finding("writes outside", words)
+            region = f"{_count_elements(count.wrong)} {REGIONS[index]}"
+            words = f"{region}, the first one {count.first} elements into it ({where})"
+            return Rejection("writes outside", words)
     if answer["persisting"] > persisting:
-        return Finding("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
+        return Rejection("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
     if not regions[OUT].wrong:
         if answer["unordered"]:
             words = f"what was queued behind the call was over before any kernel of the call could run ({where})"
-            return Finding("side stream", words)
+            return Rejection("side stream", words)
         return None
-    return _of_out(regions[OUT], Count(*answer["at_rest"]), Count(*answer["later"]), n, where)
+    return _judge_out(regions[OUT], Count(*answer["at_rest"]), Count(*answer["later"]), n, where)
 
 
-def _of_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str) -> Finding:
-    what = f"{_elements(at_once, n)} of out, the first {at_once.first} ({where})"
+def _judge_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str) -> Rejection:
+    what = f"{_show_elements(at_once, n)} of out, the first {at_once.first} ({where})"
     # Before the sums of other operands: those may be what a call leaves that comes late.
     if not at_rest.wrong:
-        return Finding("side stream", f"{what}; right when the GPU had come to rest")
+        return Rejection("side stream", f"{what}; right when the GPU had come to rest")
     if not later.wrong:
-        return Finding("returned early", f"{what}; right a while after")
+        return Rejection("returned early", f"{what}; right a while after")
     # What it holds in the end. A sum of one byte equals another now and then: most of the wrong ones decide.
     most = 0.5 * later.wrong
     kinds: Sequence[tuple[str, int]] = (
@@ -96,14 +97,14 @@ def _of_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str) ->
         ("kept result", later.last),
         ("nothing written", later.unwritten if later.wrong >= n else 0),
     )
-    return Finding(next((kind for kind, count in kinds if count > most), "wrong sum"), what)
+    return Rejection(next((kind for kind, count in kinds if count > most), "wrong sum"), what)
 
 
-def _elements(count: Count, n: int) -> str:
-    return "all elements" if count.wrong >= n else _some(count.wrong)
+def _show_elements(count: Count, n: int) -> str:
+    return "all elements" if count.wrong >= n else _count_elements(count.wrong)
 
 
-def _some(count: int) -> str:
+def _count_elements(count: int) -> str:
     return "1 element" if count == 1 else f"{count} elements"
 
 
@@ -118,7 +119,7 @@ Draw = Callable[[int], int]  # a random whole number from 0 up to, and without, 
 
 
 @dataclass(frozen=True)
-class Room:
+class GuardedArrays:
     """Memory for arrays of n elements of that many bytes each."""
 
     n: int
@@ -170,10 +171,10 @@ HELD = 2  # of CALLS, the last ones: what is loaded or compiled at a first call 
 HOLD = 10e-3  # seconds that no kernel can run from a held call on, beyond those that the contestant takes to queue it
 
 
-class FoundError(Exception):
+class RejectedError(Exception):
     """The contestant does something that rejects it."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: Rejection) -> None:
         super().__init__(str(finding))
         self.finding = finding
 
@@ -189,9 +190,9 @@ class Session:
         self._delay = 0.0
         self._calls = 0
 
-    def stage(self, n: int, name: str = "stage") -> Room:
+    def stage(self, n: int, name: str = "stage") -> GuardedArrays:
         """Memory for calls of n elements."""
-        room = Room(n, self.itemsize)
+        room = GuardedArrays(n, self.itemsize)
         self._ask(ask="stage", stage=name, memory=room.elements, n=n)
         return room
 
@@ -201,7 +202,7 @@ class Session:
 
     def call(
         self,
-        room: Room,
+        room: GuardedArrays,
         start: Sequence[int],
         where: str,
         *,
@@ -226,7 +227,7 @@ class Session:
         answer = self._ask(ask="call", stage=stage, start=tuple(start), rung=rung, flush=flush, how=how)
         finding = find_fault(answer, room.n, where, self._persisting)
         if finding is not None:
-            raise FoundError(finding)
+            raise RejectedError(finding)
         if rung is None:
             self._delay = min(LONGEST_DELAY, answer["host"])
         seconds: float = answer["seconds"]
@@ -244,7 +245,7 @@ class Session:
         self.check_functions()
         return told
 
-    def seconds(self, room: Room, where: str, *, rung: str | None = None) -> float:
+    def seconds(self, room: GuardedArrays, where: str, *, rung: str | None = None) -> float:
         """One timed call: aligned, behind an addition that fills the L2 where the bench's rotation would too."""
         flush = 16 * 3 * room.n * room.itemsize >= self.gpu["l2"]
         return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
@@ -253,7 +254,7 @@ class Session:
         """Raises FoundError where functions of the clocks or the checkers are replaced by now."""
         names = self._ask(ask="replaced")["replaced"]
         if names:
-            raise FoundError(Finding("replaces functions", ", ".join(names[:5])))
+            raise RejectedError(Rejection("replaces functions", ", ".join(names[:5])))
 
     def near(self, n: int) -> int:
         """A size to time in the place of n: at most 1/NEAR smaller."""
@@ -268,16 +269,16 @@ class Session:
             for index in range(CALLS):
                 start = room.misaligned(self.random.randrange, alignment)
                 self.call(room, start, where, held=index >= CALLS - HELD)
-        except FoundError as found:
+        except RejectedError as found:
             finding = found.finding
             if finding.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
                 raise
             words = f"{finding.words}; right at {_list(asked)}"
             round_ones = [self._as_round(n, asked) for n in asked]
             if not self._right_at(round_ones):
-                raise FoundError(Finding("knows the sizes", words)) from None
+                raise RejectedError(Rejection("knows the sizes", words)) from None
             words += f" and at {_list(round_ones)}, which are as round: look at the tail behind the last whole block"
-            raise FoundError(Finding(finding.kind, words)) from None
+            raise RejectedError(Rejection(finding.kind, words)) from None
 
     def _as_round(self, n: int, asked: Sequence[int]) -> int:
         """A size that is not asked for, with the same power of two as a factor."""
@@ -294,7 +295,7 @@ class Session:
                 room = self.stage(n)
                 for _ in range(CALLS):
                     self.call(room, room.aligned(self.random.randrange), show_size(n))
-        except FoundError:
+        except RejectedError:
             return False
         return bool(sizes)
 
@@ -320,7 +321,7 @@ LAPS = 4  # in the fixed order; the first teaches it
 ROUNDS = 2
 MORE = 1.1  # times as fast: as by a tenth of the bytes from the L2
 
-Place = tuple[str, Room, tuple[int, int, int]]
+Place = tuple[str, GuardedArrays, tuple[int, int, int]]
 
 
 def check_foresight(session: Session) -> str:
@@ -335,16 +336,16 @@ def check_foresight(session: Session) -> str:
     for _ in range(ROUNDS):
         laps = [[_call_bare(session, places, index) for index in range(SETS)] for _ in range(LAPS)]
         known += [seconds for lap in laps[1:] for seconds in lap]
-        others += [_call_bare(session, places, index) for index in _unforeseen(session, (LAPS - 1) * SETS)]
+        others += [_call_bare(session, places, index) for index in _draw_order(session, (LAPS - 1) * SETS)]
     session.drop()
     more = statistics.median(others) / statistics.median(known)
     if more > MORE:
         words = f"{more:.2f} times as fast at {n} elements where it could know the next ones"
-        raise FoundError(Finding("L2 warmed", words))
+        raise RejectedError(Rejection("L2 warmed", words))
     return f"{n} elements: {SETS} sets in a known order, and in orders that nothing tells"
 
 
-def _unforeseen(session: Session, count: int) -> list[int]:
+def _draw_order(session: Session, count: int) -> list[int]:
     """Sets, each other than the two before it and than the one that came after the same set last."""
     follower = {index: (index + 1) % SETS for index in range(SETS)}
     order = [SETS - 2, SETS - 1]  # of the laps

@@ -8,7 +8,7 @@ from typing import Any
 
 from vecadd import _core
 from vecadd.bench.timing import interval, paired_interval
-from vecadd.judge.session import FoundError, Room, Session
+from vecadd.judge.session import GuardedArrays, RejectedError, Session
 from vecadd.model.theory import bytes_moved
 from vecadd.tables import Pair, Table, columns, show_pairs, show_pairs_as_html, show_rate, show_seconds, show_size
 
@@ -54,7 +54,7 @@ def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]],
     where = f"{near} elements, timed"
     for _ in range(LOOKS):  # the first loads or compiles what is called
         own = session.seconds(room, where)
-    looked = {name: min(found) for name, found in _looks(session, room, candidates) if found}
+    looked = {name: min(found) for name, found in _time_candidates(session, room, candidates) if found}
     nearest = min(looked, key=lambda name: abs(math.log(looked[name] / own)))
     names = dict.fromkeys((None, TUNED, nearest))
     samples: dict[str | None, list[float]] = {name: [] for name in names}
@@ -76,13 +76,15 @@ def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]],
     )
 
 
-def _looks(session: Session, room: Room, candidates: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[float]]]:
+def _time_candidates(
+    session: Session, room: GuardedArrays, candidates: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, list[float]]]:
     """Seconds of a few calls of each rung; none of one that refuses this size."""
     for rung in candidates:
         name = rung["name"]
         try:
             yield name, [session.seconds(room, name, rung=name) for _ in range(LOOKS)]
-        except FoundError as found:
+        except RejectedError as found:
             if found.finding.kind != "raises":
                 raise
             yield name, []

@@ -266,7 +266,7 @@ AN_ADDITION = 4  # instructions that wait for each other from a load to the next
 L2_PARTS = 2
 
 
-def keeps(gpu: Gpu, footprint: int) -> bool:
+def fits_l2(gpu: Gpu, footprint: int) -> bool:
     """Whether every multiprocessor finds so many bytes in the L2."""
     return footprint <= gpu.l2 // (L2_PARTS if gpu.capability >= 80 else 1)
 
@@ -283,7 +283,7 @@ def predict_kernel(
     footprint: int,
 ) -> Prediction:
     """The prediction of a device rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
-    block, cached = block or rung["block"] or 256, keeps(gpu, footprint)
+    block, cached = block or rung["block"] or 256, fits_l2(gpu, footprint)
     if rung["blocks"] == 1:
         return one_block(rung, gpu, limits, itemsize, n, block, cached)
     return many_blocks(rung, facts, gpu, limits, itemsize, n, params, block, cached)

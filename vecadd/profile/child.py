@@ -23,7 +23,7 @@ FAILED = "vecadd: "  # before the one line of a child that failed
 
 
 @dataclass(frozen=True)
-class Spec:
+class ProfiledRung:
     """Which rung to run, as passed to the profiled child: ``block`` is 0 for the rung's own."""
 
     rung: str
@@ -33,7 +33,7 @@ class Spec:
     params: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Spec":
+    def of(cls, given: Mapping[str, Any]) -> "ProfiledRung":
         """The spec from the dict that `as_dict` gave."""
         return cls(**{**given, "params": tuple(given["params"].items())})
 
@@ -55,10 +55,10 @@ class Spec:
 WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded
 
 
-def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
+def run_rung(spec: ProfiledRung, watched: Callable[[Buffers], object] | None = None) -> None:
     """Warms the rung up, runs it between the marks, or as ``watched`` does, and checks the sum; raises what it raises,
     and WrongSumError."""
-    rung, place = with_parameters(spec.facts, dict(spec.params)), _place(spec)
+    rung, place = with_parameters(spec.facts, dict(spec.params)), _memory_of(spec)
     pattern = Pattern(find_dtype(spec.dtype))
     (used,) = pattern.buffers(place, spec.n, 1)
     accumulates = rung["sum"] != "written"
@@ -70,7 +70,7 @@ def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
         once()
     (place.clear if accumulates else place.poison)(used.out)
     if watched is None:
-        with _marks():
+        with _profiler_range():
             once()
     else:
         watched(used)
@@ -80,7 +80,7 @@ def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
     pattern.check(place, used, (spec.block or rung["block"]) if by_each_thread else 1)
 
 
-def _place(spec: Spec) -> MemoryKind:
+def _memory_of(spec: ProfiledRung) -> MemoryKind:
     """Where the operands lie: in pinned memory for a transfer rung that refuses other memory or is slower with it."""
     if spec.facts["kind"] != "transfer":
         return DEVICE
@@ -88,20 +88,20 @@ def _place(spec: Spec) -> MemoryKind:
 
 
 @contextmanager
-def _marks() -> Iterator[None]:
+def _profiler_range() -> Iterator[None]:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         yield
         return
-    _mark(driver.cuProfilerStart, "cuProfilerStart")
+    _call_driver(driver.cuProfilerStart, "cuProfilerStart")
     try:
         yield
     finally:
-        _mark(driver.cuProfilerStop, "cuProfilerStop")
+        _call_driver(driver.cuProfilerStop, "cuProfilerStop")
 
 
-def _mark(function: Any, name: str) -> None:
+def _call_driver(function: Any, name: str) -> None:
     status = function()
     if status:
         raise RuntimeError(f"{name}: CUDA driver status {status}")
@@ -109,7 +109,7 @@ def _mark(function: Any, name: str) -> None:
 
 if __name__ == "__main__":
     try:
-        run(Spec.of(json.loads(sys.argv[1])))
+        run_rung(ProfiledRung.of(json.loads(sys.argv[1])))
     except Exception as error:  # one line, which the parent finds among the profiler's
         print(f"{FAILED}{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(1)

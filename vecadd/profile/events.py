@@ -11,7 +11,7 @@ from vecadd.bench.operands import DEVICE, Buffers, WrongSumError
 from vecadd.bench.options import find_dtype
 from vecadd.bench.steps import Step, at_work, steps
 from vecadd.profile import child
-from vecadd.profile.child import Spec
+from vecadd.profile.child import ProfiledRung
 from vecadd.profile.ncu import Launch, ProfilerError
 
 # A launch without Nsight Compute: its time by CUDA events, and what the CUDA runtime knows of its kernel. It reads no
@@ -22,7 +22,7 @@ RUNS = 9  # timed; the median counts
 Raw = Mapping[str, tuple[float, str]]
 
 
-def profile_kernel(spec: Spec, theory: float | None, why: str) -> Launch:
+def profile_kernel(spec: ProfiledRung, theory: float | None, why: str) -> Launch:
     """A launch of a device rung, with the names of Nsight Compute's metrics; ``theory`` is the DRAM's rate in theory,
     bytes a second, and ``why`` says why it has no counters.
 
@@ -39,20 +39,20 @@ def profile_kernel(spec: Spec, theory: float | None, why: str) -> Launch:
 
     try:
         facts = _core.rung_facts(spec.rung, spec.dtype, spec.n, block=spec.block, params=dict(spec.params))
-        child.run(spec, watched)
+        child.run_rung(spec, watched)
     except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
         raise ProfilerError(f"{type(error).__name__}: {error}") from error
     duration = median(seconds)
     return Launch(spec.rung, {**_of_time(spec, duration, theory), **_of_launch(facts)}, why=why)
 
 
-def bytes_moved(spec: Spec) -> int:
+def bytes_moved(spec: ProfiledRung) -> int:
     """Bytes that the rung has to move: of its operands and its sum, each once."""
     words = spec.facts["bytes_per_element"] // 4 or 3  # a transfer's row does not say
     return spec.n * words * find_dtype(spec.dtype).itemsize
 
 
-def _of_time(spec: Spec, duration: float, theory: float | None) -> Raw:
+def _of_time(spec: ProfiledRung, duration: float, theory: float | None) -> Raw:
     share = {"vecadd__needed.pct": (100 * bytes_moved(spec) / duration / theory, "%")} if theory and duration else {}
     return {"gpu__time_duration.sum": (duration, "s"), **share}
 
@@ -131,12 +131,12 @@ class Link:
     name: str
 
 
-def profile_transfer(spec: Spec) -> Transfer:
+def profile_transfer(spec: ProfiledRung) -> Transfer:
     """One run of the rung; raises ProfilerError where its steps cannot be timed."""
     return transfer_of_events(spec, _timeline(spec))
 
 
-def transfer_of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
+def transfer_of_events(spec: ProfiledRung, events: Sequence[Step]) -> Transfer:
     """The run from the rung's own timeline."""
     array = spec.n * find_dtype(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
@@ -150,14 +150,14 @@ def transfer_of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
     return Transfer(tuple(parts), max((event.end for event in events), default=None))
 
 
-def _timeline(spec: Spec) -> list[Step]:
+def _timeline(spec: ProfiledRung) -> list[Step]:
     events: list[Step] = []
 
     def watched(used: Buffers) -> None:
         events.extend(steps(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params))))
 
     try:
-        child.run(spec, watched)
+        child.run_rung(spec, watched)
     except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
         raise ProfilerError(f"{type(error).__name__}: {error}") from error
     return events

@@ -23,7 +23,7 @@ SCALES: Mapping[str, float] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class Metric:
     """One row: it shows the first of the profiler's metrics ``names`` that is there."""
 
     key: str
@@ -33,11 +33,11 @@ class Row:
 
 
 ROWS = (
-    Row("duration", "duration", "seconds", ("gpu__time_duration.sum",)),
-    Row("cycles", "elapsed cycles", "count", ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max")),
-    Row("sm", "SM %", "%", ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)),
-    Row("memory", "memory %", "%", ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)),
-    Row(
+    Metric("duration", "duration", "seconds", ("gpu__time_duration.sum",)),
+    Metric("cycles", "elapsed cycles", "count", ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max")),
+    Metric("sm", "SM %", "%", ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)),
+    Metric("memory", "memory %", "%", ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)),
+    Metric(
         "dram",
         "DRAM %",
         "%",
@@ -46,25 +46,25 @@ ROWS = (
             "dram__throughput.avg.pct_of_peak_sustained_elapsed",
         ),
     ),
-    Row("needed", "needed bytes, % of DRAM in theory", "%", ("vecadd__needed.pct",)),
-    Row("l1", "L1 %", "%", ("l1tex__throughput.avg.pct_of_peak_sustained_active",)),
-    Row("l2", "L2 %", "%", ("lts__throughput.avg.pct_of_peak_sustained_elapsed",)),
-    Row("occupancy", "occupancy, theoretical %", "%", ("sm__maximum_warps_per_active_cycle_pct",)),
-    Row("achieved", "occupancy, achieved %", "%", ("sm__warps_active.avg.pct_of_peak_sustained_active",)),
-    Row("warps", "warps an SM, theoretical", "number", ("sm__maximum_warps_avg_per_active_cycle",)),
-    Row("active", "warps an SM, active", "number", ("sm__warps_active.avg.per_cycle_active",)),
-    Row("limit_sm", "block limit: SM", "count", ("launch__occupancy_limit_blocks",)),
-    Row("limit_registers", "block limit: registers", "count", ("launch__occupancy_limit_registers",)),
-    Row("limit_shared", "block limit: shared memory", "count", ("launch__occupancy_limit_shared_mem",)),
-    Row("limit_warps", "block limit: warps", "count", ("launch__occupancy_limit_warps",)),
-    Row("registers", "registers a thread", "count", ("launch__registers_per_thread",)),
-    Row("static_shared", "static shared memory a block", "bytes", ("launch__shared_mem_per_block_static",)),
-    Row("dynamic_shared", "dynamic shared memory a block", "bytes", ("launch__shared_mem_per_block_dynamic",)),
-    Row("block", "block", "count", ("launch__block_size",)),
-    Row("grid", "grid", "count", ("launch__grid_size",)),
-    Row("threads", "threads", "count", ("launch__thread_count",)),
-    Row("waves", "waves", "number", ("launch__waves_per_multiprocessor",)),
-    Row(
+    Metric("needed", "needed bytes, % of DRAM in theory", "%", ("vecadd__needed.pct",)),
+    Metric("l1", "L1 %", "%", ("l1tex__throughput.avg.pct_of_peak_sustained_active",)),
+    Metric("l2", "L2 %", "%", ("lts__throughput.avg.pct_of_peak_sustained_elapsed",)),
+    Metric("occupancy", "occupancy, theoretical %", "%", ("sm__maximum_warps_per_active_cycle_pct",)),
+    Metric("achieved", "occupancy, achieved %", "%", ("sm__warps_active.avg.pct_of_peak_sustained_active",)),
+    Metric("warps", "warps an SM, theoretical", "number", ("sm__maximum_warps_avg_per_active_cycle",)),
+    Metric("active", "warps an SM, active", "number", ("sm__warps_active.avg.per_cycle_active",)),
+    Metric("limit_sm", "block limit: SM", "count", ("launch__occupancy_limit_blocks",)),
+    Metric("limit_registers", "block limit: registers", "count", ("launch__occupancy_limit_registers",)),
+    Metric("limit_shared", "block limit: shared memory", "count", ("launch__occupancy_limit_shared_mem",)),
+    Metric("limit_warps", "block limit: warps", "count", ("launch__occupancy_limit_warps",)),
+    Metric("registers", "registers a thread", "count", ("launch__registers_per_thread",)),
+    Metric("static_shared", "static shared memory a block", "bytes", ("launch__shared_mem_per_block_static",)),
+    Metric("dynamic_shared", "dynamic shared memory a block", "bytes", ("launch__shared_mem_per_block_dynamic",)),
+    Metric("block", "block", "count", ("launch__block_size",)),
+    Metric("grid", "grid", "count", ("launch__grid_size",)),
+    Metric("threads", "threads", "count", ("launch__thread_count",)),
+    Metric("waves", "waves", "number", ("launch__waves_per_multiprocessor",)),
+    Metric(
         "instructions",
         "instructions (of warps)",
         "count",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from vecadd.bench import recorded
 from vecadd.profile import metrics
-from vecadd.profile.child import Spec
+from vecadd.profile.child import ProfiledRung
 from vecadd.profile.events import TITLES, Link, Transfer
 from vecadd.profile.ncu import Launch, Rule
 from vecadd.tables import Column, Table, columns, prose, show_seconds, show_size
@@ -13,13 +13,16 @@ SMALL = 0.01  # of the cycles: a reason below it in every rung is left out
 NOTHING = "-"
 
 
-def tables(launches: Mapping[Spec, Launch]) -> list[Table]:
+def kernel_tables(launches: Mapping[ProfiledRung, Launch]) -> list[Table]:
     """The metrics, and the stall reasons where the profiler gave any."""
     shares = [metrics.stall_shares(launch.raw) for launch in launches.values()]
-    return [_metrics(launches), *([_stalls([spec.rung for spec in launches], shares)] if any(shares) else [])]
+    return [
+        _metrics_table(launches),
+        *([_stalls_table([spec.rung for spec in launches], shares)] if any(shares) else []),
+    ]
 
 
-def notes(launches: Mapping[Spec, Launch]) -> list[str]:
+def kernel_notes(launches: Mapping[ProfiledRung, Launch]) -> list[str]:
     """The settings of the documents' columns, and the profiler's advice, a line each."""
     used = {setting for spec in launches for setting in metrics.DOCUMENT_FIGURES.get(spec.rung, ())}
     lines = []
@@ -29,14 +32,14 @@ def notes(launches: Mapping[Spec, Launch]) -> list[str]:
     for spec, launch in launches.items():
         seen = metrics.DOCUMENT_STALLS.get(spec.rung, {}).items()
         lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
-        lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
+        lines += [f"{spec.rung}: {_show_rule(rule)}" for rule in launch.rules]
     reasons = dict.fromkeys(launch.why for launch in launches.values() if launch.why)
     return lines + [f"no counters, and times by CUDA events: {why}" for why in reasons]
 
 
-def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Table]:
+def transfer_tables(transfers: Mapping[ProfiledRung, Transfer], link: Link) -> list[Table]:
     """What the copies and kernels of each rung take."""
-    return [_parts(transfers, link), _each(transfers)]
+    return [_parts_table(transfers, link), _each_table(transfers)]
 
 
 def transfer_notes(link: Link) -> list[str]:
@@ -47,7 +50,7 @@ def transfer_notes(link: Link) -> list[str]:
     return [*lines, f"the documents: {metrics.DOCUMENT_PROGRAM}"]
 
 
-def show(value: float | None, unit: metrics.Unit) -> str:
+def show_metric(value: float | None, unit: metrics.Unit) -> str:
     """A metric as text; "-" where there is none."""
     if value is None:
         return NOTHING
@@ -58,7 +61,7 @@ def show(value: float | None, unit: metrics.Unit) -> str:
     return f"{value:,.0f}" + (" B" if unit == "bytes" else "")
 
 
-def _metrics(launches: Mapping[Spec, Launch]) -> Table:
+def _metrics_table(launches: Mapping[ProfiledRung, Launch]) -> Table:
     names = ["metric"]
     figures_of: list[tuple[Mapping[str, float], str, str]] = []
     elements: list[str] = []
@@ -80,13 +83,13 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
     for row in metrics.ROWS:
         if not any(row.key in figures for figures, _, _ in figures_of):
             continue
-        table.add(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
+        table.add(row.title, *(show_metric(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
     table.add("load instructions (of warps)", *(count for _, _, count in figures_of))
     table.add("kind of load", *(kind for _, kind, _ in figures_of))
     return table
 
 
-def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
+def _stalls_table(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
     """The reasons of at least SMALL, the greatest first, with sums ahead of the reasons that they add up."""
     sentences = [prose(name) for name in ("cause", "direction")]
     table = Table(
@@ -102,7 +105,7 @@ def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Tabl
     return table
 
 
-def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
+def _parts_table(transfers: Mapping[ProfiledRung, Transfer], link: Link) -> Table:
     names = ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory")
     table = Table(
         "copies and kernels of one run",
@@ -129,7 +132,7 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
     return table
 
 
-def _each(transfers: Mapping[Spec, Transfer]) -> Table:
+def _each_table(transfers: Mapping[ProfiledRung, Transfer]) -> Table:
     """How long one copy, kernel, allocation or release took."""
     names = ("count", "average", "median", "min", "max")
     table = Table(
@@ -152,6 +155,6 @@ def _percent(share: float | None) -> str:
     return NOTHING if share is None else f"{100 * share:.1f}"
 
 
-def _advice(rule: Rule) -> str:
+def _show_rule(rule: Rule) -> str:
     gain = f", up to {rule.speedup:.3g} % faster" if rule.speedup else ""
     return f"{rule.section} ({rule.kind}{gain}): {rule.message}"
