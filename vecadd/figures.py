@@ -269,7 +269,7 @@ def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] |
             raise UnaskableError(f"{path} has no file *.json in it")
         for file in files:
             try:
-                content = parse_json(file, read_text(file))
+                content = parse_json(file, load_text(file))
             except (OSError, ValueError) as error:
                 named = f"{file}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 yield file, ValueError(named)
@@ -280,7 +280,7 @@ def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] |
 
 def read_run(path: Path | Traversable) -> Run:
     """The run in a result file; raises ValueError, which names the file, for any other file, and OSError."""
-    return run_of_content(path, parse_json(path, read_text(path)))
+    return run_of_content(path, parse_json(path, load_text(path)))
 
 
 def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
@@ -316,10 +316,10 @@ def read_fields(path: Path | Traversable) -> dict[str, Any]:
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
-    return checked_fields(path, parse_json(path, read_text(path)))
+    return checked_fields(path, parse_json(path, load_text(path)))
 
 
-def read_text(path: Path | Traversable) -> str:
+def load_text(path: Path | Traversable) -> str:
     """The file's text. Raises ValueError, which names the file, where it has none, and OSError. A device is refused:
     /dev/zero has no end."""
     if isinstance(path, Path) and path.is_char_device():

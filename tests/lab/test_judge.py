@@ -481,7 +481,7 @@ def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -
 
 CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
 NOTHING = (0,) * 5
-RIGHT = {
+ANSWER = {
     "host": 0.0,
     "regions": [NOTHING] * 7,
     "at_rest": NOTHING,
@@ -506,7 +506,7 @@ class MadeUpChild:
             return {}
         foreseen = self.follower.get(self.last) == question["stage"]
         self.follower[self.last] = self.last = question["stage"]
-        return RIGHT | {"seconds": self.known if foreseen else 1.0}
+        return ANSWER | {"seconds": self.known if foreseen else 1.0}
 
     def sets(self) -> list[str]:
         """Those of the calls that are timed, in order."""

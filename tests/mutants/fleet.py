@@ -39,8 +39,8 @@ FLEET = (
     ),
     Mutant(
         "the version of a check's file",
-        "vecadd/fleet/checks.py",
-        "    if version not in VERSIONS or isinstance(version, bool):\n",
+        "vecadd/check/document.py",
+        "    if version != SCHEMA_VERSION or isinstance(version, bool):\n",
         "    if False:\n",
         _FLEET,
         "refused_by_what_is_wrong",

@@ -78,7 +78,7 @@ PACKAGE = (
     Mutant(
         "findings in the verdict",
         "vecadd/check/document.py",
-        '    if any(finding.fails for finding in findings):\n        return "failed"\n',
+        '    if any(each.fails for each in findings):\n        return "failed"\n',
         "",
         "tests/lab/test_check_findings.py",
         "alone_fails",
@@ -102,8 +102,8 @@ PACKAGE = (
     Mutant(
         "what was not measured does not pass",
         "vecadd/check/document.py",
-        'return "unknown" if lost or not any',
-        'return "unknown" if not any',
+        ' or any(each.severity == "unknown" for each in measured)',
+        "",
         "tests/lab/test_check_findings.py",
         "status_follows",
     ),

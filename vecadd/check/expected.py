@@ -17,7 +17,7 @@ from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Expected, Measured, Series, Unit, find_title
-from vecadd.figures import Run, parse_json, read_text, run_of_content
+from vecadd.figures import Run, parse_json, load_text, run_of_content
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
 
@@ -55,7 +55,7 @@ def expect_from_theory(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def read_expectations(path: Path) -> "Expectations":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    content = parse_json(path, read_text(path))
+    content = parse_json(path, load_text(path))
     run = document.read_check(path, content) if document.is_check(content) else run_of_content(path, content)
     figures = _figures_of_check(run) if isinstance(run, document.Check) else _figures_of_bench(run)
     if not figures:
