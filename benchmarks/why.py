@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.tables.why import cost_table, is_within, program_table
 from vecadd._command import target
@@ -27,7 +28,7 @@ from vecadd.bench.timing import paired_interval
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.tables import Screen
-from vecadd.why import noted
+from vecadd.why import recording
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "why"
 PREDICTED, COST = "why-programs", "why-costs"  # the sweeps of a result file
@@ -36,18 +37,16 @@ CLOCKS = {
     PREDICTED: "each program as it is and mended, each with a receipt, in a process of its own; time and mended are "
     "what the additions of each took, by its receipt; measured is the gain from one to the other, predicted what the "
     "first receipt says of mending that reason",
-    COST: "timed by the host, in random order in each round: a hundredth of a second of additions that a receipt "
-    "notes, and twice of the same ones without a receipt, each behind additions that are not timed, among them the "
-    "first 512 small ones, which are all noted; median and interval are of the rounds' ratios of noted to not noted, "
-    "the interval holding the median at 95 % by the sign test; same again is that interval of the two without a "
-    "receipt",
+    COST: "timed by the host, in random order in each round: a hundredth of a second of a + b with a receipt, and "
+    "twice without one, each behind additions that are not timed, among them the first 64, whose page faults are all "
+    "counted; median and interval are of the rounds' ratios of recorded to not recorded, the interval at 95 % by the "
+    "sign test; same again is that interval of the two without a receipt",
 }
 ROUNDS = 5
 SESSION = 0.01  # seconds of additions: memory is as fast in two so close, and in two of 0.1 s 3 % apart
-COST_SECONDS, COST_ROUNDS = 12.0, 6  # of a form and size, and rounds at least
-ALL_NOTED = 512  # small additions, which a receipt notes before it notes one in a few: they take 0.2 ms more in all
-ALIKE = 2 << 20  # bytes of a sum from which all are noted
-SIZES = (1000, 16_400, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # float32; the second is the first that is noted
+COST_SECONDS, COST_ROUNDS = 12.0, 6  # of a size, and rounds at least
+SETTLING = 65  # additions before those that are timed: of the first 64 a receipt counts the page faults
+SIZES = (1000, 16_400, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # float32; the second is the first that is recorded
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Program:
 PROGRAMS = (
     Program("audio_mix", "first use of memory", 12_000_000, "float32"),
     Program("bias", "short rows", 3_000_000, "float32"),
-    Program("ensemble", "a cache that did not hold", 1 << 15, "float64"),
+    Program("ensemble", "operands evicted from the cache", 1 << 15, "float64"),
     Program("heat", "operands that overlap", 7_999_999, "float64"),
     Program("image_stack", "a cast in pieces", 2160 * 3840, "float32"),
     Program("optimiser", "page faults of a new sum", 12_000_000, "float32"),
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [program for program in PROGRAMS if program.name in given.programs.split(",")]
     conditions = machine.conditions_now()
     rows = [measured(program, given.rounds) for program in chosen]
-    costs = [] if given.no_cost else [cost(n, form) for n in SIZES for form in FORMS]
+    costs = [] if given.no_cost else [cost(n) for n in SIZES]
     if given.json is not None:
         conditions = machine.conditions_since(conditions)
         meta = machine.meta(info(), conditions, method=METHOD, clocks=CLOCKS)
@@ -140,60 +139,40 @@ def receipt(name: str, version: str) -> dict[str, Any]:
     return found
 
 
-def _new(n: int) -> Callable[[], Any]:
+def cost(n: int) -> Figure:
+    """Seconds of a + b without a receipt and with one, and the intervals of their ratios: with to without, and of those
+    without to the same again."""
     a, b = np.ones((2, n), np.float32)
-    return lambda: a + b
-
-
-def _into(n: int) -> Callable[[], Any]:
-    a, b, out = np.ones((3, n), np.float32)
-    return lambda: np.add(a, b, out)
-
-
-def _rows(n: int) -> Callable[[], Any]:
-    a, b = np.ones((n // 4, 4), np.float32), np.ones(4, np.float32)
-    return lambda: np.add(a, b, a)
-
-
-FORMS: Mapping[str, Callable[[int], Callable[[], Any]]] = {"a + b": _new, "out=": _into, "rows of 4": _rows}
-
-
-def cost(n: int, form: str) -> Figure:
-    """Seconds of an addition without a receipt and with one, and the intervals of their ratios: with to without, and of
-    those without to the same again."""
-    add = FORMS[form](n)
-    _session(add, 10)
-    each = _session(add, 10) / 10
+    _session(a, b, 10)
+    each = _session(a, b, 10) / 10
     calls = max(2, round(SESSION / each))
-    settling = 1 + calls // 4  # to start a receipt takes a millisecond, behind which the caches are cold
-    if n * np.dtype(np.float32).itemsize < ALIKE:
-        settling += ALL_NOTED
+    settling = SETTLING + calls // 4  # to start a receipt takes a millisecond, behind which the caches are cold
     taken: dict[str, list[float]] = {"off": [], "again": [], "on": []}
     order = random.Random(n)
     for _ in range(max(COST_ROUNDS, round(COST_SECONDS / (len(taken) * (settling + calls) * each)))):
         for side in order.sample(list(taken), len(taken)):
             if side == "on":
-                noted.start()
-            _session(add, settling)
-            taken[side].append(_session(add, calls) / calls)
+                recording.start()
+            _session(a, b, settling)
+            taken[side].append(_session(a, b, calls) / calls)
             if side == "on":
-                noted.stop()
+                recording.stop()
     low, middle, high = paired_interval(taken["on"], taken["off"])
     least, _, most = paired_interval(taken["again"], taken["off"])
     params = {
-        "noted_seconds": median(taken["on"]),
+        "recorded_seconds": median(taken["on"]),
         "ratio": middle,
         "ratio_interval": [low, high],
         "same_interval": [least, most],
     }
-    return Figure(COST, form, "float32", n, params, value=median(taken["off"]), bytes=12 * n)
+    return Figure(COST, "a + b", "float32", n, params, value=median(taken["off"]), bytes=12 * n)
 
 
-def _session(add: Callable[[], Any], calls: int) -> float:
-    begun = time.perf_counter()
+def _session(a: NDArray[Any], b: NDArray[Any], calls: int) -> float:
+    begin = time.perf_counter()
     for _ in range(calls):
-        add()
-    return time.perf_counter() - begun
+        a + b
+    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

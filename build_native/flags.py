@@ -9,9 +9,9 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*/*.c")
+CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
-KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
+KERNELS = ("cuda/*.cu", "cuda/lab/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/**/test_*.c",)
 HOST_TESTS = ("tests/c/**/test_host*.c",)
@@ -19,8 +19,9 @@ GPU_TESTS = ("tests/c/kernels/test_device_rungs.c",)  # tests of kernels that th
 EXACT = ("benchmarks/proof/*.c",)
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
-# A folder of csrc with this file calls CUDA. In a build without CUDA only this file of the folder is compiled.
-WITHOUT_CUDA = "none.c"
+# In a build without CUDA this file takes the place of these folders.
+WITHOUT_CUDA = "csrc/without_cuda.c"
+CALLS_CUDA = ("csrc/gpu", "csrc/transfer", "csrc/lab/ladder", "csrc/lab/limits")
 
 # For "..." alone: as -I, csrc would offer our folders in place of the system's.
 INCLUDES = ("-iquotecsrc", "-iquote.")
@@ -51,12 +52,10 @@ SIMD = {
 OTHER_CODE = ("90", "75")
 CODE_OF = {
     "cuda/add.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
-    "cuda/lab/limits/programmatic.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
-    "cuda/lab/latency/trigger.cu": ("90", "90"),  # below, the kernel would be empty
-    "cuda/lab/latency/wait.cu": ("90", "75,90"),
-    "cuda/lab/ladder/18_async_copy.cu": ("90", "80"),
-    "cuda/lab/ladder/19_bulk_copy.cu": ("90", "90"),
-    "cuda/lab/ladder/20_bulk_tensor_copy.cu": ("90", "90"),
+    "cuda/lab/latency.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
+    "cuda/lab/probes.cu": ("90", "75,90"),
+    "cuda/lab/async_copy.cu": ("90", "80"),
+    "cuda/lab/bulk_copy.cu": ("90", "90"),
 }
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
@@ -116,10 +115,9 @@ def core_sources(*, cuda: bool, machine: str) -> list[Path]:
 
 
 def _is_built(source: Path, *, cuda: bool) -> bool:
-    if source.parts[0] == "cuda":
-        return cuda
-    calls_cuda = Path(ROOT, source.parent, WITHOUT_CUDA).exists()
-    return not calls_cuda or cuda != (source.name == WITHOUT_CUDA)
+    if str(source) == WITHOUT_CUDA:
+        return not cuda
+    return cuda or not (source.parts[0] == "cuda" or str(source.parent) in CALLS_CUDA)
 
 
 def simd_flags(source: Path) -> tuple[str, ...]:

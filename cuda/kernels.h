@@ -52,61 +52,6 @@ cudaError_t strided_launch_pieces(const struct strided *add, const void *a, cons
                                   cudaStream_t stream);
 cudaError_t strided_load(void);
 
-/* lab/limits/bandwidth.cu: probes that measure the memory's bandwidth, and share no code with the kernels that they are
- * compared with. The memory read is all zeros, which leaves *sink unchanged; any other byte changes it. */
-cudaError_t limits_read_launch(const void *memory, size_t bytes, unsigned *sink, cudaStream_t stream);
-cudaError_t limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t stream);
-
-/* Copies the first half of the bytes to the second. */
-cudaError_t limits_copy_launch(void *memory, size_t bytes, cudaStream_t stream);
-
-/* Reads or writes the memory `times` times in one launch, past the L1. */
-cudaError_t limits_read_again_launch(const void *memory, size_t bytes, unsigned times, unsigned *sink,
-                                     cudaStream_t stream);
-cudaError_t limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream);
-
-/* lab/limits/latency.cu. chain: writes a ring of `links` pointers, `distance` bytes apart, each to the next. chase: one
- * thread follows the ring for `steps` steps, through the L1 or past it, and leaves the last pointer in *sink. stream: a
- * block of LIMITS_STREAM_THREADS reads a and b, one word a thread and round; each round waits for the one before; it
- * reads within the first rounds * (LIMITS_STREAM_THREADS + 1) words of each. atomic: LIMITS_ATOMIC_THREADS threads add
- * 0 to the float *sink, `times` times each. */
-enum { LIMITS_ATOMIC_THREADS = 256, LIMITS_STREAM_THREADS = 256 };
-cudaError_t limits_chain_launch(void *memory, unsigned links, unsigned distance, cudaStream_t stream);
-cudaError_t limits_chase_launch(const void *start, unsigned steps, int past_l1, void *sink, cudaStream_t stream);
-cudaError_t limits_stream_launch(const void *a, const void *b, unsigned rounds, void *sink, cudaStream_t into);
-cudaError_t limits_atomic_launch(void *sink, unsigned times, cudaStream_t stream);
-
-/* lab/limits/launch.cu: a kernel that does nothing, with `shared` bytes of shared memory a block. */
-cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, unsigned shared, cudaStream_t stream);
-
-/* lab/delay.cu: keeps the stream busy for that many clock cycles of the GPU. */
-cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);
-
-/* lab/hold.cu: keeps every multiprocessor full until the host sets `open`, or for so many clock cycles of the GPU:
- * `expired` is then 1. Each of hold_blocks' blocks sets its place of `here` when it runs. All in page-locked memory. */
-struct hold_flags {
-    unsigned open, expired;
-};
-cudaError_t hold_blocks(int device, unsigned *blocks);
-cudaError_t hold_launch(struct hold_flags *flags, unsigned *here, unsigned blocks, unsigned cycles,
-                        cudaStream_t stream);
-
-/* lab/compare.cu: counts, in words of 1, 2, 4 or 8 bytes, where memory is not what it should be, bit for bit. `first`
- * is ULLONG_MAX where nothing is wrong; the caller sets all counts before. Of the wrong words `unwritten` are still the
- * poison, `before` and `last` those that stand in these arrays. */
-struct comparison {
-    unsigned long long wrong, first, unwritten, before, last;
-};
-struct compare_call {
-    const void *found, *right; /* right: NULL: every byte should be the poison */
-    const void *before, *last; /* or NULL */
-    size_t bytes;
-    unsigned word;
-    unsigned char poison;
-    struct comparison *counts; /* in device memory */
-};
-cudaError_t compare_launch(const struct compare_call *call, cudaStream_t stream);
-
 #ifdef __cplusplus
 }
 #endif

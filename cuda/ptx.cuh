@@ -1,17 +1,14 @@
 /* All inline PTX. Each function has a C++ version for tests on the CPU (VECADD_DOUBLE: the tests' replacement for the
  * CUDA runtime). Additions of two packed 16-bit floats round once to nearest even and keep subnormals. Loads hint the
- * L2 what to keep; the CPU version reports the hints to the double. Asynchronous copies into shared memory complete at
- * once on the CPU. */
+ * L2 what to keep; the CPU version reports the hints to the double. */
 #ifndef VECADD_CUDA_PTX_CUH
 #define VECADD_CUDA_PTX_CUH
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
 #if VECADD_DOUBLE
 #include "kernel_on_cpu.h"
-#include "tensor_map.h"
 #endif
 
 /* The value's bytes as another type of the same size. */
@@ -159,45 +156,6 @@ funnel_shift(uint32_t low, uint32_t high, unsigned shift)
 #endif
 }
 
-/* Accesses that always reach the L2: neither the L1 nor the compiler caches them. */
-__device__ inline uint4
-load_past_l1(const uint4 *from)
-{
-#if VECADD_DOUBLE
-    return *from;
-#else
-    uint4 v;
-    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(__cvta_generic_to_global(from)));
-    return v;
-#endif
-}
-
-__device__ inline const void *
-load_past_l1(const void *const *from)
-{
-#if VECADD_DOUBLE
-    return *from;
-#else
-    const void *pointer;
-    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(pointer) : "l"(__cvta_generic_to_global(from)));
-    return pointer;
-#endif
-}
-
-__device__ inline void
-store_past_l1(uint4 *to, uint4 v)
-{
-#if VECADD_DOUBLE
-    *to = v;
-#else
-    asm volatile("st.global.cg.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(v.x), "r"(v.y),
-                 "r"(v.z), "r"(v.w)
-                 : "memory");
-#endif
-}
-
 enum { L2_LINE = 128 }; /* bytes per applypriority */
 
 struct alignas(16) words {
@@ -264,142 +222,6 @@ demote_line(const void *line)
 #endif
 }
 
-/* The clock cycle counter of this multiprocessor. */
-__device__ inline int64_t
-cycle_counter()
-{
-#if VECADD_DOUBLE
-    static thread_local int64_t cycles;
-    return cycles += 1000;
-#else
-    return clock64();
-#endif
-}
-
-#if !VECADD_DOUBLE
-__device__ inline uint32_t
-shared_address(const void *shared)
-{
-    return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-}
-#endif
-
-/* Begins a copy of 4, 8 or 16 bytes, aligned to their number; bypasses the L1 unless ThroughL1. From sm_80 on. */
-template <unsigned Bytes, bool ThroughL1>
-__device__ inline void
-copy_async(void *shared, const void *global)
-{
-    static_assert(ThroughL1 || Bytes == 16, "only 16 bytes go past the L1");
-#if VECADD_DOUBLE
-    __builtin_memcpy(shared, global, Bytes);
-#elif __CUDA_ARCH__ >= 800
-    if constexpr (ThroughL1)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(shared)),
-                     "l"(__cvta_generic_to_global(global)), "n"(Bytes)
-                     : "memory");
-    else
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)),
-                     "l"(__cvta_generic_to_global(global))
-                     : "memory");
-#endif
-}
-
-/* Makes a group of the copies that this thread began since its last group. */
-__device__ inline void
-copy_async_commit()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits until all but the newest `Groups` groups of this thread have arrived. */
-template <unsigned Groups>
-__device__ inline void
-copy_async_wait()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
-#endif
-}
-
-/* A barrier in shared memory for `arrivals` arrivals, visible to the copy engine too. Barriers and the bulk copies
- * below need sm_90. */
-__device__ inline void
-barrier_init(uint64_t *barrier, unsigned arrivals)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#else
-    (void)barrier, (void)arrivals;
-#endif
-}
-
-/* Arrives, and makes the barrier wait for `bytes` bytes of copies too. */
-__device__ inline void
-barrier_expect(uint64_t *barrier, unsigned bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-                 : "memory");
-#else
-    (void)barrier, (void)bytes;
-#endif
-}
-
-/* Waits until the barrier's phase of that parity has completed. */
-__device__ inline void
-barrier_wait(uint64_t *barrier, unsigned parity)
-{
-#if __CUDA_ARCH__ >= 900
-    unsigned over = 0;
-    while (!over)
-        asm volatile("{\n\t"
-                     ".reg .pred p;\n\t"
-                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
-                     "selp.u32 %0, 1, 0, p;\n\t"
-                     "}"
-                     : "=r"(over)
-                     : "r"(shared_address(barrier)), "r"(parity)
-                     : "memory");
-#else
-    (void)barrier, (void)parity;
-#endif
-}
-
-/* Begins a bulk copy that signals the barrier when done; addresses and bytes are multiples of 16. */
-__device__ inline void
-copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
-{
-#if VECADD_DOUBLE
-    (void)barrier;
-    __builtin_memcpy(shared, global, bytes);
-#elif __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(shared)),
-                 "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
-#endif
-}
-
-/* Begins a copy of a two-dimensional tensor map's box whose first element is (x, y). It signals the barrier with a
- * whole box's bytes; elements beyond the array are zeros. `shared` is 128-byte aligned, the map a __grid_constant__
- * parameter. */
-__device__ inline void
-copy_box(void *shared, const CUtensorMap *map, int x, int y, uint64_t *barrier)
-{
-#if VECADD_DOUBLE
-    (void)barrier;
-    double_copy_box(shared, map, x, y);
-#elif __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-                 "[%4];" ::"r"(shared_address(shared)),
-                 "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier))
-                 : "memory");
-#endif
-}
-
 /* For kernels launched with the programmatic attribute: waits until the preceding kernels have ended and their writes
  * are visible. A thread must not load, store or exit before it. Returns at once without the attribute, and below sm_90.
  */
@@ -410,16 +232,6 @@ wait_for_prerequisites()
     wait_for_prerequisites_on_cpu();
 #elif __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/* Lets dependent kernels that were launched programmatically begin once every block has called this or ended. The
- * double treats it as called at the start. From sm_90 on. */
-__device__ inline void
-trigger_dependents()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

@@ -203,10 +203,14 @@ def second_device(device: int) -> int:
 
 @pytest.fixture
 def driver(device: int, runtime: str | None) -> Iterator[foreign_memory.Driver]:
-    """Another library's way to the device: memory, copies and streams that vecadd did not make."""
+    """Another library's way to the device: memory, copies and streams that vecadd did not make. No test leaves its
+    thread in another capture mode than CUDA's first one, in which a thread's waits end another's capture."""
     library = foreign_memory.open_driver(runtime == "double")
+    library.take_capture_mode()  # an earlier test may have lost the device
     yield library
+    mode = library.take_capture_mode()
     library.close()
+    assert mode == 0
 
 
 @pytest.fixture

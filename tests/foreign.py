@@ -79,6 +79,32 @@ class Driver(ABC):
         """The calling thread's current device."""
 
     @abstractmethod
+    def current_context(self) -> int:
+        """The calling thread's current context; 0 for none."""
+
+    @abstractmethod
+    def has_context(self, device: int) -> bool:
+        """Whether anybody in this process has made a device's context, hundreds of megabytes."""
+
+    @contextlib.contextmanager
+    def another_context(self, device: int = 0) -> Iterator[int]:
+        """A context of the driver's beside the device's primary one, current within a with block, which it ends with;
+        so does what was allocated in it, and its streams."""
+        memory, streams = dict(self._memory), dict(self._streams)
+        context = self._create_context(device)
+        try:
+            yield context
+        finally:
+            self._memory, self._streams = memory, streams
+            self._destroy_context(context, device)
+
+    @abstractmethod
+    def _create_context(self, device: int) -> int: ...
+
+    @abstractmethod
+    def _destroy_context(self, context: int, device: int) -> None: ...
+
+    @abstractmethod
     def on(self, device: int) -> contextlib.AbstractContextManager[None]:
         """Another current device for the calling thread, within a with block."""
 
@@ -95,6 +121,10 @@ class Driver(ABC):
     @abstractmethod
     def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
         """Queues a device-to-device copy on a stream, of anybody's memory on that device."""
+
+    @abstractmethod
+    def take_capture_mode(self) -> int:
+        """The calling thread's capture mode; afterwards it is 0, as at first."""
 
     @abstractmethod
     def launch(self, graph: int, stream: int) -> None:
@@ -137,13 +167,14 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
-    _idle: ClassVar[dict[tuple[int, bool], list[int]]] = {}  # streams without work, by device and kind
+    _kept: ClassVar[dict[tuple[int, bool], list[int]]] = {}  # streams without work, by device and kind
 
     def __init__(self) -> None:
         super().__init__()
         self._cuda = ctypes.CDLL("libcuda.so.1")
         self._contexts: dict[int, ctypes.c_void_p] = {}
         self._blocking: set[int] = set()
+        self._idle = self._outer = self._kept
         self._scratch: dict[int, int] = {}
         self._call("cuInit", 0)
 
@@ -155,6 +186,29 @@ class GpuDriver(Driver):
         device = ctypes.c_int()
         self._call("cuCtxGetDevice", ctypes.byref(device))
         return device.value
+
+    def current_context(self) -> int:
+        context = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value or 0
+
+    def has_context(self, device: int) -> bool:
+        flags, active = ctypes.c_uint(), ctypes.c_int()
+        self._call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
+        return bool(active.value)
+
+    def _create_context(self, device: int) -> int:
+        context = ctypes.c_void_p()
+        self._call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
+        self._contexts[device] = context  # for memory and streams, until it ends
+        self._outer, self._idle = self._idle, {}
+        assert context.value is not None
+        return context.value
+
+    def _destroy_context(self, context: int, device: int) -> None:
+        del self._contexts[device]
+        self._idle = self._outer
+        self._call("cuCtxDestroy_v2", ctypes.c_void_p(context))
 
     def on(self, device: int) -> "_Current":
         return self._on(device)
@@ -226,6 +280,11 @@ class GpuDriver(Driver):
         with self._on(0):
             self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
 
+    def take_capture_mode(self) -> int:
+        mode = ctypes.c_int(0)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        return mode.value
+
     def _begin_capture(self, stream: int, whole_process: bool) -> None:
         with self._on(0):  # 0: global, 1: thread-local
             self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0 if whole_process else 1)
@@ -274,6 +333,18 @@ class DoubleDriver(Driver):
     def current_device(self) -> int:
         return int(self._control.current_device())
 
+    def current_context(self) -> int:
+        return int(self._control.current_context())
+
+    def has_context(self, device: int) -> bool:
+        return bool(self._control.contexts(device))
+
+    def _create_context(self, device: int) -> int:
+        return int(self._control.context_create(device))
+
+    def _destroy_context(self, context: int, device: int) -> None:
+        self._control.context_destroy(context)
+
     @contextlib.contextmanager
     def on(self, device: int) -> Iterator[None]:
         before = self._control.current_device(device)
@@ -305,6 +376,9 @@ class DoubleDriver(Driver):
 
     def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
         self._control.copy_async(target, source, nbytes, stream)
+
+    def take_capture_mode(self) -> int:
+        return int(self._control.take_capture_mode())
 
     def launch(self, graph: int, stream: int) -> None:
         self._control.graph_launch(graph, stream)

@@ -113,10 +113,10 @@ def __dir__() -> list[str]:
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext vecadd`` in a notebook: `vecadd.install`, and ``%%why`` for a receipt of a cell's additions."""
     import_module("vecadd._install").install()
-    import_module("vecadd.why.magic").register(shell)
+    import_module("vecadd.why.receipt").register_magic(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """``%unload_ext vecadd``: `vecadd.uninstall`, and no more ``%%why``."""
     import_module("vecadd._install").uninstall()
-    import_module("vecadd.why.magic").unregister(shell)
+    import_module("vecadd.why.receipt").unregister_magic(shell)

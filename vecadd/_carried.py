@@ -20,7 +20,7 @@ OTHERS = ("h100",)  # machines with a second kind of GPU: the notebooks speak of
 SOURCES = (
     "csrc/lab/host/rungs.c",
     "csrc/lab/ladder/*.[ch]",
-    *(f"cuda/lab/{folder}/*.*" for folder in ("ladder", "latency", "precision", "transpose", "sgemm")),
+    "cuda/lab/*.cu*",
     "cuda/add.cu",  # the kernel that the rung `tuned` shares with vecadd.add
 )
 

@@ -117,7 +117,7 @@ def explain_route(
 # Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.
 def use_gpu(wanted: object = True, /) -> None: ...
 
-# The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3", "thresholds", "tuned", "key"}; caches and the sizes of
+# The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3", "thresholds"}; caches and the sizes of
 # thresholds in bytes. "simd" is None where VECADD_SIMD names no level that works.
 def host_facts() -> dict[str, Any]: ...
 
@@ -164,15 +164,24 @@ def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | 
 
 # One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer" |
 # "latency" | "matrix"), family ("kernels" | "precision" for device rungs, "transpose" | "sgemm" for matrix rungs, else
-# ""), after (a rung or None), changes, tested, dtypes, load (the load instruction of the float32 kernel, a precision
-# rung's float16 kernel, on sm_90; "" where there is none), headline, sum ("written" | "added" | "added by each thread"
-# | "raced"; of matrix rungs "copy" | "transpose" | "product"), bytes_per_element, bytes_per_load, loads_in_flight,
-# block, blocks, min_cc, alignment, params {name: (least, usual, most)}; rungs' docstring has the rest.
+# ""), after (a rung or None), changes, dtypes, load (the load instruction of the float32 kernel, a precision rung's
+# float16 kernel, on sm_90; "" where there is none), headline, sum ("written" | "added" | "added by each thread" |
+# "raced"; of matrix rungs "copy" | "transpose" | "product"), bytes_per_element, bytes_per_load, loads_in_flight, block,
+# blocks, min_cc, alignment (bytes; 0: the component's own), params {name: (least, usual, most)}, choices (by parameter,
+# the names of its values where they have names), stages (of a transfer "serial", "overlapping", or "shared" with the
+# processor), memory (of a transfer "pageable", "pinned" or "either"), allocates (a transfer's timed part always has an
+# allocation), by_name (a sweep of the ladder runs it only where it is named), tile (of a product of matrices: rows and
+# columns of the result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all
+# 0).
 def rungs() -> list[dict[str, Any]]: ...
 
 # Runs a rung into out and returns seconds: device and matrix rungs by CUDA events around the launch (waits for it), the
 # others by the host's monotonic clock. Operands are of one dtype and size, contiguous, in the place that the rung's
-# kind asks for; of a matrix rung float32 matrices, b None where it takes one.
+# kind asks for; of a matrix rung float32 matrices, b None where it takes one. block is a device rung's threads a block,
+# 0 for its own; params are whole numbers by name. Raises ValueError for a name that is not in the ladder, a size,
+# shape, alignment, block or parameter that the rung does not take, a GPU below the compute capability that it needs, a
+# read-only out, and one that overlaps an input; TypeError for arrays, dtypes and names of parameters that it does not
+# take.
 def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: dict[str, int] = ...) -> float: ...
 
 # How a device rung would be launched for n elements of that dtype, at aligned addresses, or a matrix rung for a matrix
@@ -206,10 +215,20 @@ def timeline(
     name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
 ) -> list[tuple[str, int, int, float, float]]: ...
 
-# Calls contestant(a, b, out) once, or launches the device rung of that name, on views of `memory` that begin at the
-# elements `start`, and compares and times it in C. versions, (count, 3, n), holds a, b and their sum; the docstring
-# says the rest. {"seconds", "host", "regions": 7 of (wrong, first, unwritten, before, last), "at_rest" and "later": one
-# each, "persisting": bytes, "unordered": whether work behind the call waits for no kernel of it}.
+# Calls contestant(a, b, out) once, or launches the device rung of that name, and compares and times it in C. a, b and
+# out are views of memory that begin at the elements start = (a, b, out), or what convert makes of them. versions,
+# (count, 3, n), has a, b and their sum for each version: now is the one that is given, before what a and b have until
+# the GPU comes to the call, last that of the call before (-1: none), donor the one whose elements at the indices pokes
+# replace now's. An addition's traffic goes through flush right before the call; delay is how many cycles the GPU waits
+# for the host. With hold the GPU is so full for so many cycles from before the call on that no kernel runs. bare:
+# prepares and compares nothing.
+#
+# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, behind it,
+# b, behind it, out, behind it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
+# behind the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
+# set aside, "unordered": whether a copy of out behind the call was over while no kernel could run and was not the sum:
+# no kernel of the call is ordered before it}. Raises what the contestant raises, ValueError and TypeError for other
+# arguments.
 def judge_call(
     contestant: Any,
     memory: DeviceArray,
@@ -246,46 +265,53 @@ class HostLimit:
     def __new__(cls, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], threads: int = 0) -> HostLimit: ...
     def round(self) -> float: ...
 
-# Rates in bytes a second: of the device's memory over nbytes (a copy reads half of its bytes), of the L2 over a quarter
-# of the L2.
-def device_limits(
-    device: int, nbytes: int, rounds: int
-) -> dict[Literal["read", "write", "copy", "l2_read", "l2_write"], float]: ...
-
-# Rates of the link in bytes a second: each way alone, and both at once in sum.
-def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_device", "to_host", "both"], float]: ...
-
-# Seconds of one load in a chain of dependent loads, by where the data are ("page": in the L2, each in a page of its
-# own), of one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to
-# an address that a whole block adds to.
-def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
-
-# DRAM under load: bytes of loads in flight on each multiprocessor, the seconds until they have all arrived, and bytes a
-# second of all multiprocessors; the last entries are 0 where a multiprocessor holds too few threads for them.
-def loaded_latency(device: int, nbytes: int, rounds: int) -> dict[Literal["bytes", "seconds", "rate"], list[float]]: ...
-
-# Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to
-# block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, of the host
-# to queue a kernel, until a kernel on an idle stream is done; of a table of one job written, copied and worked through,
-# and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
-# "triggering_block", "programmatic_issued" and "released": these times of programmatic launches.
-def launch_limits(device: int) -> dict[str, Any]: ...
+# What a device can do at best, by kernels that share nothing with add's. nbytes and rounds are for "rates", "link" and
+# "loaded". Raises ValueError for other names and numbers, and what every device call raises.
+#
+# "rates": bytes a second, best of the rounds: "read", "write" and "copy" (which reads half of its bytes) of the memory
+#     over nbytes, "l2_read" and "l2_write" over a quarter of the L2.
+# "link": bytes a second of copies of nbytes from and to page-locked memory: "to_device", "to_host", and "both" at once
+#     in sum.
+# "latency": seconds of a load in a chain of dependent loads: in "l1", "l2" and "dram"; "page", in the L2, each in a
+#     page of its own; "stream", of a round of a block that reads two arrays side by side from DRAM, a word a thread;
+#     and "atomic", of an atomic addition to an address that a whole block adds to.
+# "loaded": DRAM under load over nbytes, lists: "bytes" of loads in flight on each multiprocessor, "seconds" until they
+#     have all arrived, and "rate", bytes a second of all multiprocessors; the last entries are 0 where a multiprocessor
+#     has too few threads for them.
+# "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty
+#     grid starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each
+#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done
+#     that nothing is ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many
+#     bytes that are in no cache; "table", until a table of one job is written, copied and worked through, and "job",
+#     for each further one. From compute capability 9.0 on also of programmatic launches: "waiting", each further one of
+#     a queue, "triggering", where each lets the next begin early, "triggering_node", in a graph, "triggering_block",
+#     each block of such a grid, "programmatic_issued", what the host takes to queue one, and "released", in that graph,
+#     from the end of a kernel to the work of the next.
+def probe(
+    name: Literal["rates", "link", "latency", "loaded", "launches"], device: int, nbytes: int = 0, rounds: int = 0, /
+) -> dict[str, Any]: ...
 
 # Bytes of a device's memory that the driver has left, and all of it.
 def device_memory(device: int, /) -> tuple[int, int]: ...
 
-# One device's memory into another's: "access", "atomics" and "rank" of the link, and "ways", whose "rate" is in bytes a
-# second and whose "words" are some of the "wrong" ones, as (index, expected, found).
+# nbytes of one device's memory into another's: "access", whether each may use the other's memory, "atomics", whether
+# the link has atomic operations of its own, the driver's "rank" of the link, and "ways": "copy", by a copy engine, and
+# with access "read", by a kernel of the target, and "write", by one of the source. Each has its "rate" in bytes a
+# second, best of the rounds, and of one pass how many 64-bit words were "wrong", and up to 64 of these "words" as
+# (index, expected, found).
 def peer_limits(source: int, target: int, nbytes: int, rounds: int, /) -> dict[str, Any]: ...
 
-# Seconds; of the check also the number of wrong words, the array's address, and (index, expected, found) of some.
+# Fills an array of whole 64-bit words by a pattern, and looks for what was written: "address" writes each word's
+# address over 8, "inverse" its complement, "walking one" and "walking zero" one bit that the seed and the address
+# choose, "random" a hash of both. Seconds, on a device the kernel's; of the check also the number of wrong words, the
+# array's address, and up to 64 of them in order, as (index, expected, found).
 def pattern_write(x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /) -> float: ...
 def pattern_check(
     x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /
 ) -> tuple[float, int, int, list[tuple[int, int, int]]]: ...
 
 # How many threads an addition may use; seconds until they have all woken, and until one has.
-def thread_probe_limits() -> dict[Literal["threads", "wake", "wake_one"], float]: ...
+def wake_limits() -> dict[Literal["threads", "wake", "wake_one"], float]: ...
 
 # Host seconds of one launch of add's kernel from C; "programmatic" needs compute capability 9.0; the stream is empty
 # before and drained after.

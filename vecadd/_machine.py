@@ -34,11 +34,17 @@ class Variable:
 # docs/install.md has the same lines, and those that the build reads.
 RUNNING = (
     Variable("VECADD_NUM_THREADS", "threads of an addition on the host, 1 to 256; else all processors it may use"),
+    Variable(
+        "VECADD_WAKE_BYTES", "the least bytes of a sum for which sleeping threads are woken on the host; else 524288"
+    ),
     Variable("VECADD_SIMD", "the instruction set on the host; else the best of those that `vecadd info` lists"),
     Variable(
         "VECADD_CACHE_DIR", "the folder of `vecadd tune`'s files; else `$XDG_CACHE_HOME/vecadd`, else `~/.cache/vecadd`"
     ),
-    Variable("VECADD_POOL_BYTES", "bytes kept at most for sums on the host, 0: none; else an eighth of memory"),
+    Variable(
+        "VECADD_POOL_BYTES",
+        "bytes kept at most for sums on the host, 0: none; else an eighth of memory, or nothing under `ulimit -v`",
+    ),
     Variable("VECADD_RESULTS", "the folder of recorded results that the notebooks show; else those of the package"),
     Variable("VECADD_RECORDED", "with 1 the notebooks show what is recorded and measure nothing"),
 )

@@ -150,26 +150,45 @@ def _component(dtype: str) -> str:
     return rf"17integer_componentIL9component{number}E\w\wL\w\d+EE"
 
 
-# The sources of a rung: the file that holds its row, and the one that defines its kernel where that is another.
+# The source of a rung: its part of a file, and what defines its kernel and what it runs where that is elsewhere.
 
 WITH_KERNELS = ("device", "latency", "matrix")  # kinds of rungs that have kernels of their own
 
 
+# A family of rungs shares a file. A rung's part ends with its row; it begins with the comment "// NAME: what it is",
+# or, where there is nothing to say that the row does not say, with the row.
+ROW = r'(?:extern "C" |static )?const struct rung \w+ = \{\n(?:.*\n)+?\};\n'
+PART = re.compile(rf"^(?:// \w+: (?:.*\n)+?)??{ROW}", re.MULTILINE)
+RUN = re.compile(r"\.run = (\w+),")
+
+
 def source(rung: dict[str, Any]) -> Code:
-    """The rung's files, one below the other: the second and later ones each begin with a line of their name."""
-    files = _files()
-    found = [next(path for path, text in files.items() if f'.name = "{rung["name"]}",' in text)]
+    """The rung's part, and below it, each under a line of its file's name, what defines the function that it runs and
+    its kernel."""
+    pieces = _pieces()
+    found = [next((path, text) for path, text in pieces if f'.name = "{rung["name"]}",' in text)]
+    wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1])]
     if rung["kind"] in WITH_KERNELS:
-        kernel = re.compile(rf"__global__[^;{{]*\b{kernel_function(rung['name'])}\(")
-        found += [path for path, text in files.items() if kernel.search(text) and path not in found]
-    first, *others = found
-    text = files[first] + "".join(f"\n// {path}\n\n{files[path]}" for path in others)
-    return Code(text, "c" if first.endswith(".c") and not others else "cuda", ", ".join(found))
+        wanted.append(rf"__global__[^;{{]*\b{kernel_function(rung['name'])}\(")
+    for definition in wanted:
+        found += [piece for piece in pieces if re.search(definition, piece[1], re.MULTILINE) and piece not in found]
+    text = found[0][1] + "".join(f"\n// {path}\n\n{other}" for path, other in found[1:])
+    language = "c" if all(path.endswith(".c") for path, _ in found) else "cuda"
+    return Code(text, language, ", ".join(dict.fromkeys(path for path, _ in found)))
 
 
 @cache
-def _files() -> dict[str, str]:
-    return _carried.sources()
+def _pieces() -> tuple[tuple[str, str], ...]:
+    """(path, text) of the parts of all files, and of what is between them."""
+    return tuple((path, piece) for path, text in _carried.sources().items() for piece in _pieces_of(text))
+
+
+def _pieces_of(text: str) -> list[str]:
+    pieces, at = [], 0
+    for part in PART.finditer(text):
+        pieces += [text[at : part.start()].strip("\n") + "\n", part[0]]
+        at = part.end()
+    return [*pieces, text[at:].strip("\n") + "\n"]
 
 
 # NVIDIA's disassembler on this package's own extension: where it is, which kernels there are, what they look like.

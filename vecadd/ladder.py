@@ -87,8 +87,8 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
 
 
 def source(name: str) -> "Code":
-    """The source of the rung of that name: the file that holds it, from the comment at its head on, and below it the
-    file of its kernel where that is another.
+    """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row, and
+    below it what defines its kernel where that is elsewhere.
 
     A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
     the ladder.

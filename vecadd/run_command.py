@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--why",
         action="store_true",
         help="print at the end, on stderr, a receipt of the program's additions above 64 KiB: what each line took, "
-        "what this machine allows, and why it took longer. The program runs as it is: without vecadd in NumPy's "
-        "addition",
+        "what this machine allows, why it took longer, and how to fix it. The program runs as it is: without vecadd in "
+        "NumPy's addition",
     )
     parser.add_argument(
         "--install", action="store_true", help="with --why: put vecadd into NumPy's addition all the same"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = epilog(
         {
             "vecadd run train.py --epochs 3": "train.py's NumPy adds by vecadd where that is faster",
-            "vecadd run --why train.py": "which of its additions are slow, and why",
+            "vecadd run --why train.py": "which of its additions are slow, why, and how to fix them",
             "vecadd run --count -m pytest tests": "says at the end how many elements vecadd added",
         },
         {1: "the program raised an exception; else the status is the program's"},
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         if arguments.count:
             atexit.register(_print_count, installation)
     if arguments.why:
-        _note_additions()
+        _start_recording()
     failure: BaseException | None = None
     try:
         _run_program(words)
@@ -110,7 +110,7 @@ def _has_stderr() -> bool:
     return sys.stderr is not None and not getattr(sys.stderr, "closed", False)
 
 
-def _note_additions() -> None:
+def _start_recording() -> None:
     try:
         why.start()
     except RuntimeError as error:
@@ -132,7 +132,7 @@ def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
     try:
         with status_line("why") as tell:
             receipt = why.stop(tell)
-    except RuntimeError as error:  # the program has stopped it
+    except RuntimeError as error:  # the program has ended it
         say(f"vecadd run: there is no receipt: {error}")
         return
     why_not: object = None

@@ -11,23 +11,20 @@
 enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE, ROUTE_NONE };
 
 /* Adds the whole of an addition on the calling thread in place of our loop: add(context). */
-struct host_alone {
+struct fallback_loop {
     void (*add)(void *context);
     void *context;
 };
 
-/* How the host runs one addition, derived from this machine's thresholds (host/thresholds.h). */
+/* How the host runs one addition (host/schedule.h decides). */
 struct host_schedule {
-    int threads;          /* at most, including the caller */
-    bool wakes;           /* wakes all threads; otherwise those that sleep only where that pays */
-    bool learns;          /* what earlier calls took decides where it pays (host/ways.h); else in bursts only */
-    bool may_stream;      /* the caller uses streaming stores too where they were quicker than ordinary ones */
-    bool keeps;           /* each thread keeps to its own part, which its cache holds */
-    bool streaming;       /* several threads use streaming stores */
-    bool streaming_alone; /* the caller does, if no worker takes part */
-    bool narrow;          /* uses simd->narrower, if there is one and the component gains by it */
-    size_t block;         /* components a thread takes at a time */
-    const struct host_alone *alone; /* NULL, or who adds where wakes is false and no worker takes part. Borrowed */
+    int threads;    /* at most, including the caller */
+    bool wakes;     /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
+    bool streaming; /* streaming (non-temporal) stores */
+    bool narrow;    /* simd->narrower, if there is one and the component gains by it */
+    bool stays_in_slice; /* each thread keeps to its own slice, which its cache contains */
+    size_t block;        /* units that a thread takes at a time: components, or elements of a strided sum */
+    const struct fallback_loop *fallback; /* NULL, or who adds where no worker takes part. Borrowed */
 };
 
 struct host_simd;

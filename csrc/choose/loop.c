@@ -6,15 +6,13 @@
 #include "base/overlap.h"
 #include "choose/plan.h"
 #include "host/add.h"
-#include "host/threads_count.h"
-#include "host/thresholds.h"
+#include "host/threads.h"
 
 struct loop_bounds
 loop_bounds_usual(void)
 {
     const struct host_thresholds *from = host_thresholds();
-    const size_t threads = smaller(from->threads_awake, from->threads_asleep);
-    return (struct loop_bounds){.least = smaller(threads, from->stream_alone)};
+    return (struct loop_bounds){.least = smaller(smaller(from->awake, from->wake), from->stream_alone)};
 }
 
 static bool
@@ -30,9 +28,9 @@ is_aligned(const struct loop_call *call)
 static bool
 is_ahead(struct host_schedule *schedule, const struct loop_call *call)
 {
-    if (!schedule->streaming_alone)
-        schedule->alone = &call->below;
-    return schedule->streaming_alone || schedule->threads > 1;
+    if (!schedule->streaming && !schedule->wakes)
+        schedule->fallback = &call->below;
+    return schedule->streaming || schedule->threads > 1;
 }
 
 static bool
@@ -48,7 +46,7 @@ plan_run_of_elements(struct plan *plan, const struct loop_call *call, const stru
     if (plan_host_run(plan, &add, &on_host, &status) < 0)
         return false;
     if (bounds->every_thread)
-        plan->schedule = host_schedule_with(plan->component, plan->n, threads_available(), false);
+        plan->schedule = host_schedule_forced(plan->component, plan->n, threads_available(), false);
     return is_ahead(&plan->schedule, call);
 }
 
@@ -77,7 +75,7 @@ plan_with_one_element(struct plan *plan, struct addition *addition, const struct
         plan_make(plan, addition, operands, &on_host, &status) < 0 || plan->route != ROUTE_HOST)
         return false;
     if (bounds->every_thread) {
-        plan->schedule = host_schedule_with(plan->component, call->n * dtype->components, threads_available(), false);
+        plan->schedule = host_schedule_forced(plan->component, call->n * dtype->components, threads_available(), false);
         plan->schedule.block /= dtype->components;
     }
     return is_ahead(&plan->schedule, call);

@@ -18,7 +18,7 @@ struct loop_call {
     size_t n;
     ssize_t step[LAYOUT_OPERANDS];
     enum dtype dtype;
-    struct host_alone below; /* the loop that has the call where no other thread takes part */
+    struct fallback_loop below; /* the loop that has the call where no other thread takes part */
 };
 
 /* From which calls on vecadd adds. */

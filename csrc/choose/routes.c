@@ -7,7 +7,7 @@
 #include "base/runtime.h"
 #include "gpu/device.h"
 #include "gpu/link.h"
-#include "host/threads_count.h"
+#include "host/threads.h"
 
 const char *const route_name[] = {
     [ROUTE_HOST] = "host",     [ROUTE_TRANSFER] = "transfer", [ROUTE_HYBRID] = "hybrid",

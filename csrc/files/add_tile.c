@@ -176,7 +176,7 @@ add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct
                         .b = at[1],
                         .c = at[LAYOUT_SUM],
                         .simd = adder->simd,
-                        .schedule = host_schedule_with(sum->component, tile->size * sum->components, 1, false),
+                        .schedule = host_schedule_forced(sum->component, tile->size * sum->components, 1, false),
                         .strided = &strided,
                         .device = -1};
     layout_of(tiles, tile, &strided.layout);

@@ -9,13 +9,20 @@
 #include "cuda/batch_kernel.h"
 #include "cuda/kernels.h"
 #include "gpu/capture_mode.h"
-#include "gpu/events.h"
 #include "gpu/state.h"
 #include "gpu/tuned_configs.h"
 
+/* The driver's own functions, which the runtime has no counterpart of. */
+struct driver {
+    device_pointer_attributes *attributes;
+    CUresult (*get_current)(CUcontext *);
+    CUresult (*set_current)(CUcontext);
+    CUresult (*retain)(CUcontext *, CUdevice);
+};
+
 struct device_table {
     int count;
-    device_pointer_attributes *attributes;
+    struct driver driver;
     struct device_state state[];
 };
 
@@ -30,6 +37,16 @@ refuse_unusable(struct status *status)
 }
 
 static int
+driver_function(const char *name, unsigned version, void **function, struct status *status)
+{
+    enum cudaDriverEntryPointQueryResult found;
+    cudaError_t error = cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, &found);
+    if (error == cudaSuccess && found != cudaDriverEntryPointSuccess)
+        error = cudaErrorSymbolNotFound;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGetDriverEntryPointByVersion");
+}
+
+static int
 table_make(struct device_table **made, struct status *status)
 {
     int count;
@@ -39,19 +56,21 @@ table_make(struct device_table **made, struct status *status)
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGetDeviceCount");
 
-    void *attributes;
-    enum cudaDriverEntryPointQueryResult found;
-    error = cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &attributes, 7000, cudaEnableDefault, &found);
-    if (error == cudaSuccess && found != cudaDriverEntryPointSuccess)
-        error = cudaErrorSymbolNotFound;
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGetDriverEntryPointByVersion");
+    void *attributes, *get_current, *set_current, *retain;
+    if (driver_function("cuPointerGetAttributes", 7000, &attributes, status) < 0 ||
+        driver_function("cuCtxGetCurrent", 4000, &get_current, status) < 0 ||
+        driver_function("cuCtxSetCurrent", 4000, &set_current, status) < 0 ||
+        driver_function("cuDevicePrimaryCtxRetain", 7000, &retain, status) < 0)
+        return -1;
 
     struct device_table *table = calloc(1, sizeof *table + (size_t)count * sizeof *table->state);
     if (!table)
         return status_set(status, STATUS_MEMORY, "there is no memory for the table of %d GPUs", count);
     table->count = count;
-    table->attributes = (device_pointer_attributes *)attributes;
+    table->driver = (struct driver){.attributes = (device_pointer_attributes *)attributes,
+                                    .get_current = (CUresult(*)(CUcontext *))get_current,
+                                    .set_current = (CUresult(*)(CUcontext))set_current,
+                                    .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
     for (int i = 0; i < count; i++)
         pthread_mutex_init(&table->state[i].lock, NULL);
     *made = table;
@@ -153,13 +172,67 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceGetAttribute");
 }
 
+/* A primary context, in which others work too, so that it is never released. Makes it where nobody has. */
+static int
+context_find(struct device_table *table, int device, CUcontext *context, struct status *status)
+{
+    struct device_state *state = &table->state[device];
+    *context = atomic_load_explicit(&state->context, memory_order_acquire);
+    if (*context)
+        return 0;
+    const CUresult error = table->driver.retain(context, device);
+    if (error != CUDA_SUCCESS)
+        return device_status(status, (int)error, "cuDevicePrimaryCtxRetain");
+    atomic_store_explicit(&state->context, *context, memory_order_release);
+    return 0;
+}
+
+/* Makes the device's primary context the thread's current one. After a failure there is nothing to undo. */
+static int
+context_enter(struct device_table *table, int device, struct device_before *before, struct status *status)
+{
+    CUcontext context, current;
+    before->changed = false;
+    if (context_find(table, device, &context, status) < 0)
+        return -1;
+    CUresult error = table->driver.get_current(&current);
+    if (error != CUDA_SUCCESS)
+        return device_status(status, (int)error, "cuCtxGetCurrent");
+    if (current == context)
+        return 0;
+    error = table->driver.set_current(context);
+    if (error != CUDA_SUCCESS) {
+        table->driver.set_current(current); /* a call that fails may have changed what is current */
+        return device_status(status, (int)error, "cuCtxSetCurrent");
+    }
+    *before = (struct device_before){true, current};
+    return 0;
+}
+
+void
+device_make_current_again(const struct device_before *before)
+{
+    if (!before->changed)
+        return;
+    const struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    if (table->driver.set_current(before->context) != CUDA_SUCCESS)
+        table->driver.set_current(before->context); /* may fail for a moment: the caller must get its device back */
+}
+
 /* The pool keeps up to an eighth of the device's memory mapped when it is free: mapping 1 GiB again costs 0.4 ms, and
- * unmapping it slows the device by 11 % for 2.7 ms. */
+ * unmapping it slows the device by 11 % for 2.7 ms. Virtual GPUs may have no pools: *pool is NULL then. */
 static int
 pool_make(cudaMemPool_t *pool, int device, struct status *status)
 {
     size_t free_bytes, bytes;
-    cudaError_t error = cudaMemGetInfo(&free_bytes, &bytes);
+    int supported;
+    *pool = NULL;
+    cudaError_t error = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    if (!supported)
+        return 0;
+    error = cudaMemGetInfo(&free_bytes, &bytes);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMemGetInfo");
 
@@ -178,6 +251,24 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
         return 0;
     device_ignore(cudaMemPoolDestroy(*pool));
     return device_status(status, error, "cudaMemPoolSetAttribute");
+}
+
+/* Lets other GPUs use the pool's memory where they can reach it, as they can use other libraries' memory. One request a
+ * GPU: the driver refuses a request as a whole. What fails leaves that GPU without access. */
+static void
+pool_share(cudaMemPool_t pool, int device, int count)
+{
+    for (int peer = 0; pool && peer < count; peer++) {
+        const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = peer},
+                                                 .flags = cudaMemAccessFlagsProtReadWrite};
+        int possible = 0;
+        if (peer == device)
+            continue;
+        cudaError_t error = cudaDeviceCanAccessPeer(&possible, peer, device);
+        if (error == cudaSuccess && possible)
+            error = cudaMemPoolSetAccess(pool, &access, 1);
+        device_ignore(error);
+    }
 }
 
 static int
@@ -199,77 +290,105 @@ device_on_first_use(device_hook *hook)
     first_use = hook;
 }
 
+/* What lives as long as the process is made in the primary context: it would end with another one. */
 static int
-state_make(struct device_state *state, int device, struct status *status)
+state_make(struct device_table *table, int device, struct status *status)
 {
+    struct device_state *state = &table->state[device];
+    struct device_before before;
     int result = -1;
+    if (context_enter(table, device, &before, status) < 0)
+        return -1;
     pthread_mutex_lock(&state->lock);
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const enum cudaStreamCaptureMode mode = capture_mode_relax();
     if (atomic_load(&state->ready)) {
         result = 0;
         goto done;
     }
     if (kernels_find(state, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
         goto done;
-    cudaEvent_t event;
-    cudaError_t error = event_take(state, &event);
-    if (error != cudaSuccess) {
-        device_status(status, error, "cudaEventCreateWithFlags");
-        device_ignore(cudaMemPoolDestroy(state->pool));
-        goto done;
-    }
-    error = add_load();
+    cudaError_t error = add_load();
     if (error == cudaSuccess)
         error = batch_load();
     if (error == cudaSuccess)
         error = strided_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
-        device_ignore(cudaEventDestroy(event));
-        device_ignore(cudaMemPoolDestroy(state->pool));
+        if (state->pool)
+            device_ignore(cudaMemPoolDestroy(state->pool));
         goto done;
     }
-    event_give(state, event);
+    pool_share(state->pool, device, table->count);
     if (first_use)
         first_use(device);
     atomic_store(&state->ready, true);
     result = 0;
 done:
-    capture_mode_restore(before);
+    capture_mode_restore(mode);
     pthread_mutex_unlock(&state->lock);
+    device_make_current_again(&before);
     return result;
+}
+
+enum purpose { TO_ASK, TO_WORK, TO_KEEP }; /* device_enter_to_ask, device_enter, device_enter_primary */
+
+static int
+enter(struct device_scope *scope, int device, enum purpose purpose, struct status *status)
+{
+    struct device_table *table = table_get(status);
+    int current = 0; /* a lone device is always current: asking takes 20 to 34 ns */
+    if (!table)
+        return -1;
+    const cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&current);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaGetDevice");
+    *scope = (struct device_scope){.device = device == -1 ? current : device};
+    if (check_ordinal(table, scope->device, status) < 0)
+        return -1;
+    scope->state = &table->state[scope->device];
+    if (purpose != TO_ASK && !atomic_load_explicit(&scope->state->ready, memory_order_acquire) &&
+        state_make(table, scope->device, status) < 0)
+        return -1;
+    if (scope->device == current && purpose != TO_KEEP)
+        return 0;
+    return context_enter(table, scope->device, &scope->before, status);
 }
 
 int
 device_enter(struct device_scope *scope, int device, struct status *status)
 {
+    return enter(scope, device, TO_WORK, status);
+}
+
+int
+device_enter_to_ask(struct device_scope *scope, int device, struct status *status)
+{
+    return enter(scope, device, TO_ASK, status);
+}
+
+int
+device_enter_any(struct device_scope *scope, struct status *status)
+{
     struct device_table *table = table_get(status);
+    CUcontext current;
+    int device = -1;
     if (!table)
         return -1;
-    scope->relaxed = false;
-    scope->previous = 0; /* a lone device is always current: asking takes 20 to 34 ns */
-    cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&scope->previous);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGetDevice");
-    scope->device = device == -1 ? scope->previous : device;
-    if (check_ordinal(table, scope->device, status) < 0)
-        return -1;
-    scope->state = &table->state[scope->device];
+    const CUresult error = table->driver.get_current(&current);
+    if (error != CUDA_SUCCESS)
+        return device_status(status, (int)error, "cuCtxGetCurrent");
+    for (int i = table->count; !current && i-- > 0;)
+        if (atomic_load(&table->state[i].ready))
+            device = i;
+    return device_enter_primary(scope, device, status);
+}
 
-    if (scope->device != scope->previous) {
-        error = cudaSetDevice(scope->device);
-        if (error != cudaSuccess) {
-            device_status(status, error, "cudaSetDevice");
-            device_ignore(cudaSetDevice(scope->previous));
-            return -1;
-        }
-    }
-    if (atomic_load_explicit(&scope->state->ready, memory_order_acquire))
-        return 0;
-    if (state_make(scope->state, scope->device, status) == 0)
-        return 0;
-    device_leave(scope);
-    return -1;
+bool
+device_is_in_primary(const struct device_scope *scope)
+{
+    const struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    CUcontext current;
+    return table->driver.get_current(&current) == CUDA_SUCCESS && current == atomic_load(&scope->state->context);
 }
 
 int
@@ -318,10 +437,7 @@ device_leave(const struct device_scope *scope)
 {
     if (scope->relaxed)
         capture_mode_restore(scope->mode);
-    if (scope->device != scope->previous && cudaSetDevice(scope->previous) != cudaSuccess) {
-        cudaSetDevice(scope->previous); /* may fail for a moment: the caller must get its device back */
-        cudaGetLastError();
-    }
+    device_make_current_again(&scope->before);
 }
 
 int
@@ -335,39 +451,45 @@ device_enter_relaxed(struct device_scope *scope, int device, struct status *stat
 }
 
 int
-device_make_current(int device, int *previous, struct status *status)
+device_enter_primary(struct device_scope *scope, int device, struct status *status)
+{
+    if (enter(scope, device, TO_KEEP, status) < 0)
+        return -1;
+    scope->relaxed = true;
+    scope->mode = capture_mode_relax();
+    return 0;
+}
+
+int
+device_make_current(int device, struct device_before *before, struct status *status)
 {
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    *previous = scope.previous;
+    *before = scope.before;
     return 0;
-}
-
-void
-device_make_current_again(int previous, int device)
-{
-    device_leave(&(struct device_scope){.device = device, .previous = previous});
 }
 
 device_pointer_attributes *
 device_attributes_of_pointers(struct status *status)
 {
     const struct device_table *table = table_get(status);
-    return table ? table->attributes : NULL;
+    return table ? table->driver.attributes : NULL;
 }
 
 void
 device_pools_trim(void)
 {
     struct device_table *table = runtime_cuda_usable() ? atomic_load(&runtime.devices) : NULL;
-    if (!table)
-        return;
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
-    for (int i = 0; i < table->count; i++)
-        if (atomic_load(&table->state[i].ready))
-            device_ignore(cudaMemPoolTrimTo(table->state[i].pool, 0));
-    capture_mode_restore(before);
+    for (int i = 0; table && i < table->count; i++) {
+        struct device_scope scope;
+        struct status ignored;
+        if (!atomic_load(&table->state[i].ready) || !table->state[i].pool ||
+            device_enter_relaxed(&scope, i, &ignored) < 0)
+            continue;
+        device_ignore(cudaMemPoolTrimTo(scope.state->pool, 0));
+        device_leave(&scope);
+    }
 }
 
 int

@@ -1,6 +1,6 @@
 /* What a device is, and additions of device memory. Each function restores the thread's current device.
  *
- * A build without CUDA has all functions of this folder's headers too, in none.c: each fails there with
+ * A build without CUDA has all functions of this folder's headers too, in csrc/without_cuda.c: each fails there with
  * STATUS_NO_CUDA_BUILD. */
 #ifndef VECADD_GPU_DEVICE_H
 #define VECADD_GPU_DEVICE_H
@@ -11,6 +11,7 @@
 
 #include "base/plan.h"
 #include "base/status.h"
+#include "gpu/before.h"
 #include "gpu/errors.h"
 #include "gpu/launch_configs.h"
 
@@ -44,7 +45,8 @@ int device_start(int device, struct status *status);
 /* Whether the device is ready to be used, or does not exist. No CUDA call, no wait. */
 bool device_is_started(int device);
 
-/* The thread's current device; a check that `device` exists, whose error names the number of devices. */
+/* The thread's current device, a question that makes no context; a check that `device` exists, whose error names the
+ * number of devices. */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
 
@@ -56,10 +58,10 @@ device_find(int *device, struct status *status)
 }
 
 /* Makes `device` the thread's current one for a call of another library, where the legacy default stream's name means
- * the current device's. *previous is for device_make_current_again, which undoes it. After a failure there is nothing
- * to undo. */
-int device_make_current(int device, int *previous, struct status *status);
-void device_make_current_again(int previous, int device);
+ * the current device's. *before is for device_make_current_again, which undoes it. After a failure there is nothing to
+ * undo. */
+int device_make_current(int device, struct device_before *before, struct status *status);
+void device_make_current_again(const struct device_before *before);
 
 /* The launch configs that additions on a device use, and the device's key in the files of `vecadd tune`. */
 struct device_launch_configs {
@@ -81,6 +83,9 @@ device_range_holds(const struct device_range *range, uintptr_t begin, size_t byt
 {
     return begin >= range->begin && begin < range->end && bytes <= range->end - begin;
 }
+
+/* Whether the driver knows memory there. It does not know a capture's own before the graph runs. */
+bool device_knows_pointer(const void *pointer);
 
 /* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the

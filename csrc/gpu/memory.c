@@ -107,13 +107,14 @@ device_park(int device, struct parked_memory *parked)
 /* Gives all that is parked on the current device back, after a wait for it, in relaxed mode. Where that fails it stays
  * parked. */
 static void
-give_parked_back(struct device_state *state)
+give_parked_back(const struct device_scope *scope)
 {
+    struct device_state *const state = scope->state;
     struct parked_memory *next, *taken = atomic_exchange(&state->parked, NULL);
     cudaStream_t own;
     if (!taken)
         return;
-    const bool done = wait_for_device() && stream_own(state, &own) == cudaSuccess;
+    const bool done = wait_for_device() && stream_own(scope, &own) == cudaSuccess;
     for (struct parked_memory *parked = taken; parked; parked = next) {
         next = parked->next;
         atomic_fetch_sub(&state->parked_bytes, parked->bytes);
@@ -138,7 +139,7 @@ device_parked_release(void)
         if (!state || !atomic_load(&state->parked) || !device_enter_to_release(&scope, device))
             continue;
         const enum cudaStreamCaptureMode before = capture_mode_relax();
-        give_parked_back(scope.state);
+        give_parked_back(&scope);
         capture_mode_restore(before);
         device_leave(&scope);
     }
@@ -159,13 +160,18 @@ int
 pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory, struct status *status)
 {
     const cudaMemPool_t pool = scope->state->pool;
+    if (!pool)
+        return status_set(status, STATUS_CUDA,
+                          "device %d has no memory pools, as some virtual GPUs, so that vecadd can allocate nothing on "
+                          "it: pass contiguous arrays of another library, and one of them as out",
+                          scope->device);
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     if (parked_too_much(scope->state) && !stream_is_busy(scope->device, stream))
-        give_parked_back(scope->state);
+        give_parked_back(scope);
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
         if (!stream_is_busy(scope->device, stream)) { /* a wait for a busy stream would end a capture */
-            give_parked_back(scope->state);
+            give_parked_back(scope);
             cudaStreamSynchronize(stream); /* returns what was released on it to the pool */
             cudaMemPoolTrimTo(pool, 0);
             error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
@@ -228,13 +234,11 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
 {
     *memory = NULL;
     struct device_scope scope;
-    if (device_enter(&scope, -1, status) < 0)
+    if (device_enter_any(&scope, status) < 0)
         return -1;
 
     void *made = NULL;
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaHostAlloc(&made, bytes ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped);
-    capture_mode_restore(before);
     if (error == cudaSuccess) {
         memset(made, 0, bytes);
         held_add(&pinned_held, bytes);
@@ -254,15 +258,13 @@ void
 pinned_release(void *memory, size_t bytes)
 {
     struct device_scope scope;
+    struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
     held_remove(&pinned_held, bytes);
-    if (!device_enter_to_release(&scope, -1))
+    if (device_enter_any(&scope, &ignored) < 0 && device_enter_any(&scope, &ignored) < 0)
         return;
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
-    if (cudaFreeHost(memory) != cudaSuccess)
-        cudaGetLastError();
-    capture_mode_restore(before);
+    device_ignore(cudaFreeHost(memory));
     device_leave(&scope);
 }
 

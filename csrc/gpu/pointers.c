@@ -20,6 +20,15 @@ range_of(device_pointer_attributes *attributes, uintptr_t at, struct range *rang
     return attributes(sizeof names / sizeof *names, names, values, at);
 }
 
+bool
+device_knows_pointer(const void *pointer)
+{
+    struct status ignored;
+    device_pointer_attributes *const attributes = device_attributes_of_pointers(&ignored);
+    struct range range;
+    return attributes && range_of(attributes, (uintptr_t)pointer, &range) == CUDA_SUCCESS && range.type != 0;
+}
+
 int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)

@@ -3,7 +3,6 @@
 #include "base/runtime.h"
 #include "gpu/capture_mode.h"
 #include "gpu/device.h"
-#include "gpu/events.h"
 #include "gpu/state.h"
 
 /* Waits for the stream, and for the device where that fails. Not where the failure is due to a capture: a wait for the
@@ -29,6 +28,21 @@ stream_wait(cudaStream_t stream)
     return wait_for(stream, &done);
 }
 
+/* The device of a stream; `device` where the stream captures. */
+static int
+stream_device(int device, cudaStream_t stream, int *found, struct status *status)
+{
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    *found = device;
+    if (capturing != cudaStreamCaptureStatusNone)
+        return 0;
+    error = cudaStreamGetDevice(stream, found);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamGetDevice");
+}
+
 int
 stream_check_device(int device, void *stream, struct status *status)
 {
@@ -39,17 +53,13 @@ stream_check_device(int device, void *stream, struct status *status)
         return -1;
     if (devices == 1)
         return 0;
-    enum cudaStreamCaptureStatus capturing;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamIsCapturing");
-    if (capturing != cudaStreamCaptureStatusNone)
-        return 0;
-    error = cudaStreamGetDevice(stream, &found);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamGetDevice");
-    if (found == device)
-        return 0;
+    struct device_scope scope;
+    if (device_enter_to_ask(&scope, device, status) < 0)
+        return -1;
+    const int result = stream_device(device, stream, &found, status);
+    device_leave(&scope);
+    if (result < 0 || found == device)
+        return result;
     return status_set(status, STATUS_VALUE, "the stream is on cuda:%d and the arrays are on cuda:%d", found, device);
 }
 
@@ -78,9 +88,7 @@ stream_captures(int device, void *stream, bool *captures, struct status *status)
     *captures = false;
     if (is_legacy(stream))
         return 0;
-    if (stream != STREAM_PER_THREAD)
-        return captures_here(stream, captures, status);
-    if (device_enter(&scope, device, status) < 0)
+    if (device_enter_to_ask(&scope, device, status) < 0)
         return -1;
     const int result = captures_here(stream, captures, status);
     device_leave(&scope);
@@ -144,11 +152,17 @@ stream_lead(int device, void **stream, void **others, size_t count, struct statu
 }
 
 cudaError_t
-stream_own(struct device_state *state, cudaStream_t *own)
+stream_own(const struct device_scope *scope, cudaStream_t *own)
 {
+    struct device_state *const state = scope->state;
     cudaStream_t made, known = atomic_load(&state->home);
     if (!known) {
+        struct device_scope primary;
+        struct status status = {0};
+        if (device_enter_primary(&primary, scope->device, &status) < 0)
+            return status.cuda ? (cudaError_t)status.cuda : cudaErrorUnknown;
         const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+        device_leave(&primary);
         if (error != cudaSuccess)
             return error;
         if (atomic_compare_exchange_strong(&state->home, &known, made))
@@ -210,8 +224,8 @@ stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, st
     if (result == 0 && stand_in == STREAM_LEGACY && stream != STREAM_PER_THREAD)
         home->stream = NULL;
     else if (result == 0 && stand_in != STREAM_GRAPH) {
-        cudaStream_t own;
-        const cudaError_t error = stream_own(scope.state, &own);
+        cudaStream_t own = NULL;
+        const cudaError_t error = device_is_in_primary(&scope) ? stream_own(&scope, &own) : cudaSuccess;
         if (error == cudaSuccess) {
             home->stream = home->allocation = own;
             home->loose = stand_in == STREAM_NONE;
@@ -231,9 +245,10 @@ ask_legacy(cudaStream_t stream)
     return is_legacy(stream) ? cudaStreamIsCapturing(stream, &capturing) : cudaSuccess;
 }
 
-/* A queued wait keeps the event's last record, so the event may be recorded anew at once. */
+/* An event for each join, 0.2 us: one that is kept for the next would be dead with the context that it was made in. A
+ * queued wait outlives its event. */
 static cudaError_t
-join(struct device_state *state, cudaStream_t before, cudaStream_t after, const char **call)
+join(cudaStream_t before, cudaStream_t after, const char **call)
 {
     cudaEvent_t event;
     *call = "cudaStreamIsCapturing";
@@ -243,7 +258,7 @@ join(struct device_state *state, cudaStream_t before, cudaStream_t after, const 
     if (error != cudaSuccess)
         return error;
     *call = "cudaEventCreateWithFlags";
-    error = event_take(state, &event);
+    error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     if (error != cudaSuccess)
         return error;
     *call = "cudaEventRecord";
@@ -252,7 +267,7 @@ join(struct device_state *state, cudaStream_t before, cudaStream_t after, const 
         *call = "cudaStreamWaitEvent";
         error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);
     }
-    event_give(state, event);
+    device_ignore(cudaEventDestroy(event));
     return error;
 }
 
@@ -283,7 +298,7 @@ stream_join(int device, void *before, void *after, struct status *status)
     int result = check_not_shared(scope.state, before, after, status);
     if (result == 0) {
         const char *call;
-        const cudaError_t error = join(scope.state, before, after, &call);
+        const cudaError_t error = join(before, after, &call);
         result = error == cudaSuccess ? 0 : device_status(status, error, call);
     }
     device_leave(&scope);
@@ -401,18 +416,18 @@ stream_join_if_free(int device, void *before, void *after)
 
 /* Marks a stream that does not capture. */
 static enum stream_marked
-mark_free(struct device_state *state, cudaStream_t stream, void **mark)
+mark_free(cudaStream_t stream, void **mark)
 {
     cudaEvent_t event;
     bool done;
-    cudaError_t error = event_take(state, &event);
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     if (error == cudaSuccess) {
         error = cudaEventRecord(event, stream);
         if (error == cudaSuccess) {
             *mark = event;
             return STREAM_MARKED;
         }
-        event_give(state, event);
+        device_ignore(cudaEventDestroy(event));
     }
     error = wait_for(stream, &done);
     cudaGetLastError();
@@ -435,7 +450,7 @@ stream_mark(int device, void *stream, void **mark)
     } else if (capturing != cudaStreamCaptureStatusNone)
         result = STREAM_CAPTURED;
     else
-        result = mark_free(scope.state, stream, mark);
+        result = mark_free(stream, mark);
     device_leave(&scope);
     return result;
 }
@@ -444,18 +459,18 @@ bool
 stream_mark_reached(int device, void *mark)
 {
     struct device_scope scope;
+    struct status status;
     if (!runtime_cuda_usable())
         return false;
+    if (device_enter(&scope, device, &status) < 0)
+        return status.code == STATUS_DEVICE_LOST;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     const cudaError_t error = cudaEventQuery(mark);
     capture_mode_restore(before);
-    if (error != cudaSuccess)
-        cudaGetLastError();
-    if (error != cudaSuccess && !device_is_lost(error))
-        return false;
-    if (device_enter_to_release(&scope, device)) {
-        event_give(scope.state, mark);
-        device_leave(&scope);
-    }
-    return true;
+    const bool reached = error == cudaSuccess || device_is_lost(error);
+    device_ignore(error);
+    if (reached)
+        device_ignore(cudaEventDestroy(mark));
+    device_leave(&scope);
+    return reached;
 }

@@ -59,7 +59,8 @@ struct stream_home {
 /* `kept` is what keeps the stream; `lasting`: it has not to be kept. Without either the home is
  *   - the legacy default stream for a blocking stream, which is allocated on: each waits for the other by itself. The
  *     legacy default stream cannot be used while a blocking stream captures, as this call may have to;
- *   - a stream of vecadd's own for the others, which the caller orders by joins;
+ *   - a stream of vecadd's own for the others, which the caller orders by joins; it is of the device's primary context,
+ *     and in another one the legacy default stream takes its place;
  *   - the stream itself while it captures: the memory belongs to the graph.
  * Returns 0, or -1 with *status set. */
 int stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,

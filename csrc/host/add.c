@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "base/min_max.h"
 #include "host/threads.h"
-#include "host/thresholds.h"
 
 const struct host_simd *const host_simd_levels[] = {
 #if defined(__x86_64__)
@@ -53,72 +51,6 @@ host_simd_chosen(struct status *status)
     return simd;
 }
 
-enum {
-    BLOCK_MIN = 16 << 10, /* bytes of c; the block of c and those of a and b fit an L1 cache */
-    BLOCKS_A_THREAD = 4,  /* at least, if c is large enough */
-    KEEPS_FROM = 9,       /* threads: on Sapphire Rapids two to eight took as long either way, sixteen 0.83 to 0.9 for
-                           * 2^17 to 2^20 float32 */
-};
-
-static bool
-keeps(const struct host_schedule *schedule, size_t bytes)
-{
-    return !schedule->streaming && schedule->threads >= KEEPS_FROM && bytes < host_thresholds()->cached;
-}
-
-static struct host_schedule
-cut(enum component component, size_t n, int threads, size_t largest)
-{
-    const size_t size = component_size[component], wish = n * size / (size_t)(threads * BLOCKS_A_THREAD);
-    size_t block = BLOCK_MIN;
-    while (block < largest && block < wish)
-        block *= 2;
-    return (struct host_schedule){.threads = threads, .block = block / size, .learns = host_thresholds()->learns};
-}
-
-struct host_schedule
-host_schedule_with(enum component component, size_t n, int threads, bool streaming)
-{
-    const struct host_thresholds *from = host_thresholds();
-    struct host_schedule schedule = cut(component, n, threads, from->block);
-    schedule.wakes = true;
-    schedule.learns = false;
-    schedule.narrow = n * component_size[component] >= from->narrow;
-    schedule.streaming = schedule.streaming_alone = streaming;
-    schedule.keeps = keeps(&schedule, n * component_size[component]);
-    return schedule;
-}
-
-struct host_schedule
-host_schedule_for(enum component component, size_t n, bool in_place)
-{
-    return host_schedule_moving(component, n, in_place, 3 * n * component_size[component]);
-}
-
-struct host_schedule
-host_schedule_moving(enum component component, size_t n, bool in_place, size_t moved)
-{
-    const struct host_thresholds *from = host_thresholds();
-    const size_t bytes = n * component_size[component], blocks = bytes / BLOCK_MIN;
-    const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two at least, if threads pay at all */
-    const bool streaming = !in_place && moved / 3 >= from->stream_together;
-    int threads = 1;
-    if (bytes >= from->threads_awake || bytes >= from->threads_asleep)
-        threads = threads_available();
-    if (streaming && (size_t)threads > from->threads_streaming)
-        threads = (int)from->threads_streaming;
-    if ((size_t)threads > most && threads > 1)
-        threads = most > 1 ? (int)most : 1;
-    struct host_schedule schedule = cut(component, n, threads, from->block);
-    schedule.wakes = bytes >= from->threads_asleep;
-    schedule.narrow = bytes >= from->narrow;
-    schedule.streaming_alone = !in_place && moved / 3 >= from->stream_alone;
-    schedule.streaming = threads > 1 ? streaming : schedule.streaming_alone;
-    schedule.keeps = keeps(&schedule, moved / 3);
-    schedule.may_stream = !in_place && !schedule.streaming_alone && moved > from->l2 / 2;
-    return schedule;
-}
-
 /* Short floats never take the narrower vectors: conversions bound their speed, and longer vectors convert faster, 1.6
  * to 1.9 times on Cascade Lake, from its L2. */
 static const struct host_simd *
@@ -142,93 +74,38 @@ host_loop_with_one(const struct host_simd *simd, const struct host_schedule *sch
     return streaming ? simd->stream_one[component] : simd->add_one[component];
 }
 
-/* Whether the caches may hold a job's arrays, though it streams. */
-static bool
-may_fit(const struct host_schedule *schedule, size_t bytes)
-{
-    return schedule->streaming && schedule->learns && bytes < host_thresholds()->spills;
-}
-
-/* On two cores of an EPYC streaming stores took, of the time of ordinary ones, 0.76 for kept sums of 4 MiB, 0.84 after
- * 100 ms, and 1.7 into the same memory back to back. Not known of more than two threads. */
-bool
-host_ordinary_again(const struct host_schedule *schedule, size_t bytes)
-{
-    return schedule->learns && schedule->threads == 2 && schedule->may_stream && !schedule->streaming &&
-           bytes >= host_thresholds()->l2;
-}
-
 unsigned
-host_run(const struct host_schedule *schedule, size_t n, size_t bytes, const struct host_bodies *bodies, void *context)
+host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_body *body, void *context)
 {
-    const bool again = host_ordinary_again(schedule, bytes);
-    const struct threads_job job = {.threads = schedule->threads,
-                                    .n = n,
-                                    .block = schedule->block,
-                                    .body = bodies->body,
-                                    .ordinary = again || may_fit(schedule, bytes) ? bodies->ordinary : NULL,
-                                    .ordinary_again = again,
-                                    .sum = bodies->sum,
-                                    .alone = schedule->wakes && schedule->threads > 1 ? NULL : bodies->alone,
-                                    .alone_streaming = schedule->may_stream ? bodies->alone_streaming : NULL,
-                                    .context = context,
-                                    .keeps = schedule->keeps,
-                                    .bytes = schedule->learns ? bytes : 0};
-    return threads_run_job(&job);
+    return threads_run(&(struct threads_job){.threads = schedule->threads,
+                                             .wakes = schedule->wakes,
+                                             .stays_in_slice = schedule->stays_in_slice,
+                                             .bytes = bytes,
+                                             .n = n,
+                                             .block = schedule->block,
+                                             .body = body,
+                                             .context = context,
+                                             .fallback = schedule->fallback});
 }
 
-struct host_job {
-    host_add_function *add, *ordinary, *alone, *alone_streaming;
+struct run {
+    host_add_function *add;
     const char *a, *b;
     char *c;
-    size_t size;                    /* bytes a component */
-    size_t n;                       /* components */
-    size_t skip;                    /* components of the block grid before c's first one */
-    const struct host_alone *other; /* as the schedule's */
+    size_t size; /* bytes a component */
+    size_t skip; /* components of the block grid before c's first one */
 };
 
-static inline void
-add_range(const struct host_job *job, host_add_function *add, size_t begin, size_t end)
-{
-    begin = begin > job->skip ? begin - job->skip : 0;
-    end = end > job->skip ? end - job->skip : 0;
-    if (begin < end)
-        add(job->a + begin * job->size, job->b + begin * job->size, job->c + begin * job->size, end - begin);
-}
-
+/* threads_body: the components of [begin, end) of the block grid. */
 static void
 add_block(void *context, size_t begin, size_t end, int worker)
 {
-    const struct host_job *job = context;
+    const struct run *run = context;
     (void)worker;
-    add_range(job, job->add, begin, end);
-}
-
-static void
-add_block_ordinary(void *context, size_t begin, size_t end, int worker)
-{
-    const struct host_job *job = context;
-    (void)worker;
-    add_range(job, job->ordinary, begin, end);
-}
-
-static void
-add_all(void *context, size_t begin, size_t end, int worker)
-{
-    const struct host_job *job = context;
-    (void)begin, (void)end, (void)worker;
-    if (job->other)
-        job->other->add(job->other->context);
-    else
-        job->alone(job->a, job->b, job->c, job->n);
-}
-
-static void
-add_all_streaming(void *context, size_t begin, size_t end, int worker)
-{
-    const struct host_job *job = context;
-    (void)begin, (void)end, (void)worker;
-    job->alone_streaming(job->a, job->b, job->c, job->n);
+    begin = begin > run->skip ? begin - run->skip : 0;
+    end = end > run->skip ? end - run->skip : 0;
+    if (begin < end)
+        run->add(run->a + begin * run->size, run->b + begin * run->size, run->c + begin * run->size, end - begin);
 }
 
 static unsigned
@@ -247,27 +124,15 @@ unsigned
 host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component, const void *a,
          const void *b, void *c, size_t n)
 {
-    host_add_function *alone = host_loop(simd, schedule, component, schedule->streaming_alone);
+    host_add_function *add = host_loop(simd, schedule, component, schedule->streaming);
     if (n == 0)
         return 0;
     if (schedule->threads <= 1)
-        return add_alone(alone, component_is_float(component), a, b, c, n);
+        return add_alone(add, component_is_float(component), a, b, c, n);
 
     /* Blocks begin where c's address is a multiple of their size: no two threads write to one cache line, and one
      * thread alone touches a fresh huge page first. */
     const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
-    const bool streaming = schedule->streaming || host_ordinary_again(schedule, n * size);
-    struct host_job job = {.add = host_loop(simd, schedule, component, streaming),
-                           .ordinary = host_loop(simd, schedule, component, false),
-                           .alone = alone,
-                           .alone_streaming = host_loop(simd, schedule, component, true),
-                           .a = a,
-                           .b = b,
-                           .c = c,
-                           .size = size,
-                           .n = n,
-                           .skip = skip,
-                           .other = schedule->alone};
-    const struct host_bodies bodies = {add_block, add_block_ordinary, add_all, add_all_streaming, c};
-    return host_run(schedule, n + skip, n * size, &bodies, &job);
+    struct run run = {.add = add, .a = a, .b = b, .c = c, .size = size, .skip = skip};
+    return host_run(schedule, n + skip, n * size, add_block, &run);
 }

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/plan.h"
 #include "base/status.h"
+#include "host/schedule.h"
 #include "host/simd_level.h"
 #include "host/threads.h"
 
@@ -19,17 +20,6 @@ extern const struct host_simd *const host_simd_levels[];
  * the levels that work. Chosen once per process, on the first call. */
 const struct host_simd *host_simd_chosen(struct status *status);
 
-/* The schedule for n components by this machine's thresholds. In place: c is a or b. */
-struct host_schedule host_schedule_for(enum component component, size_t n, bool in_place);
-
-/* host_schedule_for for arrays that together have `moved` bytes, repeated elements counted once: those stay in a cache.
- */
-struct host_schedule host_schedule_moving(enum component component, size_t n, bool in_place, size_t moved);
-
-/* A schedule with given threads and kind of store that wakes every thread: the benchmark ladder's rungs compare them.
- */
-struct host_schedule host_schedule_with(enum component component, size_t n, int threads, bool streaming);
-
 /* The schedule's loop over vectors, with streaming or ordinary stores. */
 host_add_function *host_loop(const struct host_simd *simd, const struct host_schedule *schedule,
                              enum component component, bool streaming);
@@ -38,21 +28,9 @@ host_add_function *host_loop(const struct host_simd *simd, const struct host_sch
 host_add_function *host_loop_with_one(const struct host_simd *simd, const struct host_schedule *schedule,
                                       enum component component, bool streaming);
 
-/* What adds a part of a job, with the schedule's stores and with ordinary ones, and all of it where no worker takes
- * part, with the schedule's stores and with streaming ones. NULL where there is none: `body` and `alone` must be. */
-struct host_bodies {
-    threads_body *body, *ordinary, *alone, *alone_streaming;
-    const void *sum; /* where the job writes */
-};
-
-/* Whether several threads have ordinary stores for a sum of so many bytes in the memory of the last one and a choice
- * for others: the caches may not hold a sum that moves, or one after a rest, though its size alone tells nothing
- * against it. Their `body` streams then. */
-bool host_ordinary_again(const struct host_schedule *schedule, size_t bytes);
-
-/* Runs the job over [0, n) as the schedule says; it writes so many bytes. Returns the floating-point flags raised. */
-unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, const struct host_bodies *bodies,
-                  void *context);
+/* Runs body over [0, n) as the schedule says: on the caller alone, or on its threads. Returns the floating-point flags
+ * raised. */
+unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_body *body, void *context);
 
 /* Adds n components and returns the floating-point flags raised (fpenv.h). Waits only for its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component,

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/min_max.h"
-
 /* The threads share out the bytes of all sums, one sum after the other, in units of this size; no component crosses a
  * unit's boundary. */
 enum { UNIT = 16 };
@@ -13,8 +11,7 @@ struct batch_job {
     const struct batch_add *adds;
     const size_t *first; /* each addition's first unit, then the end of the last one */
     size_t count;
-    const struct host_schedule *schedule;
-    bool streaming;
+    const struct host_schedule *schedule; /* its block counts units */
 };
 
 static size_t
@@ -38,12 +35,12 @@ find_add(const struct batch_job *job, size_t unit)
     return low;
 }
 
-/* In place the cache line to be written has been read already, so a streaming store gains nothing (thresholds.c). */
+/* In place the cache line to be written has been read already, so a streaming store gains nothing (schedule.c). */
 static void
 add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
 {
     const size_t size = component_size[add->component], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
-    const bool streaming = job->streaming && add->c != add->a && add->c != add->b;
+    const bool streaming = job->schedule->streaming && add->c != add->a && add->c != add->b;
     host_add_function *function = host_loop(job->simd, job->schedule, add->component, streaming);
     function((const char *)add->a + from, (const char *)add->b + from, (char *)add->c + from,
              ((to < bytes ? to : bytes) - from) / size);
@@ -62,18 +59,11 @@ add_units(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-static void
-add_all(void *context, size_t begin, size_t end, int worker)
-{
-    struct batch_job job = *(const struct batch_job *)context;
-    job.streaming = job.schedule->streaming_alone;
-    add_units(&job, begin, end, worker);
-}
-
 struct host_schedule
 host_add_batch_schedule(size_t bytes)
 {
-    return host_schedule_for(COMPONENT_I8, bytes, false);
+    return host_schedule(
+        &(struct host_request){.component = COMPONENT_I8, .n = bytes, .moved = 3 * bytes, .unit = UNIT});
 }
 
 int
@@ -88,17 +78,9 @@ host_add_batch(const struct host_simd *simd, const struct host_schedule *schedul
     for (size_t i = 0; i < count; i++)
         first[i + 1] = first[i] + units_of(&adds[i]);
 
-    struct batch_job job = {.simd = simd,
-                            .adds = adds,
-                            .first = first,
-                            .count = count,
-                            .schedule = schedule,
-                            .streaming = schedule->streaming};
-    static const struct host_bodies bodies = {.body = add_units, .alone = add_all};
-    struct host_schedule units = *schedule;
-    units.block = larger(schedule->block / UNIT, 1);
+    struct batch_job job = {.simd = simd, .adds = adds, .first = first, .count = count, .schedule = schedule};
     if (first[count])
-        *flags = host_run(&units, first[count], first[count] * UNIT, &bodies, &job);
+        *flags = host_run(schedule, first[count], first[count] * UNIT, add_units, &job);
     free(first);
     return 0;
 }

@@ -5,7 +5,6 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
-#include "host/output_pool.h"
 #include "host/threads.h"
 
 #ifndef MADV_POPULATE_WRITE /* C libraries older than Linux 5.14 do not name it */
@@ -62,7 +61,7 @@ huge_pages_back(struct huge_pages pages)
     }
     struct backing backing = {pages, 0};
     const long long began = now_ns();
-    threads_run((int)smaller((size_t)threads_available(), pages.count), pages.count, 1, back_page, &backing);
+    threads_run_all((int)smaller((size_t)threads_available(), pages.count), pages.count, 1, back_page, &backing);
     if (backing.callers_ns)
         note_saved((long long)pages.count * backing.callers_ns - (now_ns() - began));
 }
@@ -72,9 +71,4 @@ huge_pages_forget(void)
 {
     atomic_store(&left, 0);
     atomic_store(&saved_ns, SAVED_NS);
-}
-
-static void __attribute__((constructor)) register_with_pool(void)
-{
-    output_pool_back_pages_by(huge_pages_back);
 }

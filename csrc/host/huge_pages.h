@@ -1,6 +1,4 @@
-/* Several threads fault in the huge pages that new sums are about to be written on. Loaded with the library, this file
- * registers itself with the output pool: threads give that memory back when they are idle, so that it may not call
- * them. */
+/* Several threads fault in the huge pages that new sums are about to be written on. */
 #ifndef VECADD_HOST_HUGE_PAGES_H
 #define VECADD_HOST_HUGE_PAGES_H
 

@@ -13,8 +13,9 @@
 #include "base/now.h"
 #include "base/ram.h"
 #include "base/runtime.h"
+#include "host/huge_pages.h"
 #include "host/huge_region.h"
-#include "host/threads_count.h"
+#include "host/threads.h"
 
 enum {
     PAGE = 4096,
@@ -66,8 +67,6 @@ static struct pool {
     size_t small_used;             /* bytes of counts.used_bytes */
     struct output_pool_counts counts;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
-
-static void (*back_pages)(struct huge_pages pages); /* set while the library is loaded */
 
 _Static_assert(sizeof(struct block) <= CACHE_LINE, "a block's head must fit the line before its bytes");
 
@@ -186,8 +185,7 @@ block_cut(size_t capacity)
     if (bytes)
         pages = huge_region_pages_to_back(region, threads);
     unlock();
-    if (pages.count > 0 && back_pages)
-        back_pages(pages);
+    huge_pages_back(pages);
     if (!bytes) {
         region = huge_region_map();
         if (!region)
@@ -502,14 +500,9 @@ in_forked_child(bool used_cuda)
     pool.counts.kept_bytes = pool.counts.kept_blocks = 0;
 }
 
-void
-output_pool_back_pages_by(void (*back)(struct huge_pages pages))
-{
-    back_pages = back;
-}
-
 static void __attribute__((constructor)) register_hooks(void)
 {
     static struct runtime_hooks hooks = {.in_forked_child = in_forked_child};
     runtime_register(&hooks);
+    threads_when_idle(output_pool_age, OUTPUT_POOL_SECONDS);
 }

@@ -46,10 +46,6 @@ size_t output_pool_empty(void);
  * *used: the bytes of such blocks that callers own. */
 bool output_pool_cuts(size_t *used);
 
-/* `back` faults in the pages that blocks are about to be cut from; the pool calls it without its lock. Call it from a
- * constructor, before any thread: huge_pages.c does. */
-void output_pool_back_pages_by(void (*back)(struct huge_pages pages));
-
 struct output_pool_counts {
     size_t used_bytes, used_blocks; /* owned by callers */
     size_t kept_bytes, kept_blocks; /* in the pool */

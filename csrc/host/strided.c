@@ -38,11 +38,9 @@ struct loops {
 struct job {
     const struct strided *strided;
     const char *base[LAYOUT_OPERANDS]; /* the first element that the traversal visits */
-    struct loops add, ordinary;        /* for several threads, with the schedule's stores and with ordinary ones */
-    struct loops alone;                /* for the caller if no worker takes part */
+    struct loops loops;
     size_t itemsize, components;
-    bool commutes;                  /* a + b has the bits of b + a: float8's NaNs have a's sign */
-    const struct host_alone *other; /* as the schedule's */
+    bool commutes; /* a + b has the bits of b + a: float8's NaNs have a's sign */
 };
 
 static size_t
@@ -79,12 +77,15 @@ host_strided_plan(struct plan *plan, struct status *status)
     plan->simd = host_simd_chosen(status);
     if (!plan->simd)
         return -1;
-    const size_t components = layout_size(&add->layout) * dtype->components;
-    plan->schedule = host_schedule_moving(dtype->component, components, false, bytes_moved(add));
-    plan->schedule.block /= dtype->components;
-    /* A streaming store to part of a cache line transfers the whole line twice. */
-    if (row_length(&add->layout) * dtype->itemsize < PIECE)
-        plan->schedule.streaming = plan->schedule.streaming_alone = plan->schedule.may_stream = false;
+    /* A streaming store to part of a cache line transfers the whole line twice. In place, c has been read already: a
+     * streaming store saves no read. */
+    plan->schedule =
+        host_schedule(&(struct host_request){.component = dtype->component,
+                                             .n = layout_size(&add->layout) * dtype->components,
+                                             .moved = bytes_moved(add),
+                                             .unit = dtype->components,
+                                             .in_place = plan->c && (plan->c == plan->a || plan->c == plan->b),
+                                             .short_rows = row_length(&add->layout) * dtype->itemsize < PIECE});
     return 0;
 }
 
@@ -148,13 +149,12 @@ bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 
 /* Adds n elements of one row. */
 static void
-add_in_row(const struct job *job, const struct loops *loops, struct row_operand operand[2], const char *a,
-           const char *b, char *c, size_t n)
+add_in_row(const struct job *job, struct row_operand operand[2], const char *a, const char *b, char *c, size_t n)
 {
     const bool swapped = operand[0].way == WAY_ONE && job->commutes;
     if (operand[swapped].way == WAY_DIRECT && operand[!swapped].way == WAY_ONE) {
         const void *one = bring(&operand[!swapped], swapped ? a : b, REPEATED_BYTES / job->itemsize, job->itemsize);
-        loops->with_one(swapped ? b : a, one, c, n * job->components);
+        job->loops.with_one(swapped ? b : a, one, c, n * job->components);
         return;
     }
     const bool whole = operand[0].way == WAY_DIRECT && operand[1].way == WAY_DIRECT;
@@ -163,7 +163,7 @@ add_in_row(const struct job *job, const struct loops *loops, struct row_operand 
         const size_t m = n - done < most ? n - done : most;
         const void *x = bring(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
         const void *y = bring(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
-        loops->arrays(x, y, c + done * job->itemsize, m * job->components);
+        job->loops.arrays(x, y, c + done * job->itemsize, m * job->components);
         done += m;
     }
 }
@@ -181,10 +181,12 @@ row_operand_of(const struct strided *add, int operand, char *buffer)
                                 .buffer = buffer};
 }
 
-/* Adds the elements [begin, end) of the traversal. */
+/* threads_body: adds the elements [begin, end) of the traversal. */
 static void
-add_range(const struct job *job, const struct loops *loops, size_t begin, size_t end)
+add_elements(void *context, size_t begin, size_t end, int worker)
 {
+    const struct job *job = context;
+    (void)worker;
     alignas(64) char buffers[2][PIECE];
     const struct layout *layout = &job->strided->layout;
     struct row_operand operand[] = {row_operand_of(job->strided, 0, buffers[0]),
@@ -203,7 +205,7 @@ add_range(const struct job *job, const struct loops *loops, size_t begin, size_t
     while (begin < end) {
         const size_t in_row = (size_t)(layout->extent[0] - index[0]);
         const size_t n = in_row < end - begin ? in_row : end - begin;
-        add_in_row(job, loops, operand, at[0], at[1], (char *)at[2], n);
+        add_in_row(job, operand, at[0], at[1], (char *)at[2], n);
         begin += n;
         /* Moves to the start of the next row, carrying through the outer axes. */
         for (int k = 0; k < LAYOUT_OPERANDS; k++)
@@ -220,33 +222,6 @@ add_range(const struct job *job, const struct loops *loops, size_t begin, size_t
     }
 }
 
-static void
-add_block(void *context, size_t begin, size_t end, int worker)
-{
-    const struct job *job = context;
-    (void)worker;
-    add_range(job, &job->add, begin, end);
-}
-
-static void
-add_block_ordinary(void *context, size_t begin, size_t end, int worker)
-{
-    const struct job *job = context;
-    (void)worker;
-    add_range(job, &job->ordinary, begin, end);
-}
-
-static void
-add_all(void *context, size_t begin, size_t end, int worker)
-{
-    const struct job *job = context;
-    (void)worker;
-    if (job->other)
-        job->other->add(job->other->context);
-    else
-        add_range(job, &job->alone, begin, end);
-}
-
 /* The first element of an input that the traversal visits. */
 static const char *
 begin_of(const struct strided *add, int operand, const void *data)
@@ -255,35 +230,20 @@ begin_of(const struct strided *add, int operand, const void *data)
                                    : (const char *)data + add->layout.offset[operand];
 }
 
-static struct loops
-loops_of(const struct plan *plan, bool streaming)
-{
-    const enum component component = dtype_table[plan->strided->sum].component;
-    return (struct loops){.arrays = host_loop(plan->simd, &plan->schedule, component, streaming),
-                          .with_one = host_loop_with_one(plan->simd, &plan->schedule, component, streaming)};
-}
-
 unsigned
 host_strided_add(const struct plan *plan)
 {
     const struct strided *add = plan->strided;
     const struct dtype_row *dtype = &dtype_table[add->sum];
     const struct host_schedule *schedule = &plan->schedule;
-    /* In place, c has been read already: a streaming store saves no read. */
-    const bool apart = plan->c != plan->a && plan->c != plan->b;
-    const size_t bytes = plan->n * dtype->itemsize;
-    const bool streaming = schedule->streaming || host_ordinary_again(schedule, bytes);
+    const bool streaming = schedule->streaming;
     struct job job = {.strided = add,
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
-                      .add = loops_of(plan, apart && streaming),
-                      .ordinary = loops_of(plan, false),
-                      .alone = loops_of(plan, apart && schedule->streaming_alone),
+                      .loops = {.arrays = host_loop(plan->simd, schedule, dtype->component, streaming),
+                                .with_one = host_loop_with_one(plan->simd, schedule, dtype->component, streaming)},
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
-                      .commutes = dtype->component != COMPONENT_E4M3FN,
-                      .other = schedule->alone};
-    const struct host_bodies bodies = {
-        .body = add_block, .ordinary = apart ? add_block_ordinary : NULL, .alone = add_all, .sum = job.base[2]};
-    return host_run(schedule, plan->n, bytes, &bodies, &job);
+                      .commutes = dtype->component != COMPONENT_E4M3FN};
+    return host_run(schedule, plan->n, plan->n * dtype->itemsize, add_elements, &job);
 }

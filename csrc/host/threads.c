@@ -1,39 +1,426 @@
 #include "host/threads.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdalign.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/fpenv.h"
+#include "base/min_max.h"
+#include "base/now.h"
+#include "base/plan.h"
 #include "base/runtime.h"
-#include "host/futex.h"
-#include "host/page_faults.h"
-#include "host/second_thread.h"
-#include "host/slices.h"
-#include "host/stores.h"
-#include "host/sum_moves.h"
-#include "host/thread_pool.h"
-#include "host/threads_count.h"
-#include "host/thresholds.h"
-#include "host/ways.h"
-#include "host/workers.h"
+#include "base/signals.h"
+
+enum { CACHE_LINE = 64 };
+
+/* ---- how many threads */
+
+static atomic_int usable, available; /* 0: not determined yet */
+static atomic_int allowed;           /* cpus_allowed(), when `usable` was determined */
+static atomic_int chosen;            /* by threads_choose; 0: not */
+
+int
+threads_usable_cpus(void)
+{
+    int count = atomic_load_explicit(&usable, memory_order_relaxed);
+    if (count == 0) {
+        atomic_store_explicit(&allowed, cpus_allowed(), memory_order_relaxed);
+        count = cpus_usable();
+        atomic_store_explicit(&usable, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+/* The number in the environment's variable; 0 where there is none, -1 for a text that is no number of threads. */
+static int
+number_in_environment(void)
+{
+    const char *text = getenv(THREADS_VARIABLE);
+    char *end;
+    if (text == NULL || *text == '\0')
+        return 0;
+    const long number = strtol(text, &end, 10);
+    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? (int)number : -1;
+}
+
+const char *
+threads_invalid_variable(void)
+{
+    return number_in_environment() < 0 ? getenv(THREADS_VARIABLE) : NULL;
+}
+
+int
+threads_usual(void)
+{
+    const int number = number_in_environment();
+    if (number > 0)
+        return number;
+    const int cpus = threads_usable_cpus();
+    return cpus < THREADS_MAX ? cpus : THREADS_MAX;
+}
+
+/* Whether a process that had one processor may use others since: it has no workers, whose jobs would see that. */
+static bool
+has_got_more(void)
+{
+    return atomic_load_explicit(&usable, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&allowed, memory_order_relaxed) != cpus_allowed();
+}
+
+int
+threads_available(void)
+{
+    int count = atomic_load_explicit(&available, memory_order_relaxed);
+    if (count == 1 && has_got_more()) {
+        threads_count_forget();
+        count = 0;
+    }
+    if (count == 0) {
+        count = atomic_load_explicit(&chosen, memory_order_relaxed);
+        if (count == 0)
+            count = threads_usual();
+        int undetermined = 0; /* a choice of another thread's stays */
+        if (!atomic_compare_exchange_strong(&available, &undetermined, count))
+            count = undetermined;
+    }
+    return count;
+}
+
+int
+threads_choose(int count)
+{
+    threads_available(); /* so that there is a number to give back */
+    atomic_store(&chosen, count);
+    return atomic_exchange(&available, count);
+}
+
+void
+threads_count_forget(void)
+{
+    atomic_store(&usable, 0);
+    atomic_store(&available, 0);
+}
+
+/* ---- waiting for a word of memory to change */
 
 enum {
-    /* A burst is a series of short jobs with gaps of at most BURST_GAP_NS. Once it has lasted BURST_NS, its caller
-     * wakes workers: the wake costs 2-5 us, a fiftieth of the time that has passed, and saves more if the burst lasts
-     * as long again. */
-    BURST_GAP_NS = 25000,
-    BURST_NS = 200000,
-    /* A short job of so many bytes, or one after a rest, starts missing workers, one for so many bytes: each costs the
-     * caller 20 to 40 us. */
-    BYTES_TO_START = 1 << 20,
-    BYTES_A_START = 256 << 10,
-    RESTED_NS = 10000000, /* without a job */
-    PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
-    JOBS_A_LOOK = 64,     /* at the caller's mask where no worker is woken: a look costs 0.2 us, the shortest job 3 */
+    SPIN_NS = 50000, /* sleeping and waking costs 10 to 50 us: spinning longer costs more than it can save */
+    PAUSES_A_LOOK_AT_THE_CLOCK = 16,
 };
+
+/* Sleeps until a wake. Returns at once if the word is not `expected`, and sometimes without a wake. */
+static void
+futex_wait(atomic_uint *word, unsigned expected)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+/* futex_wait for so many seconds at most. Returns whether they have passed. */
+static bool
+futex_wait_seconds(atomic_uint *word, unsigned expected, int seconds)
+{
+    const struct timespec most = {.tv_sec = seconds};
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &most, NULL, 0) < 0 && errno == ETIMEDOUT;
+}
+
+static void
+futex_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void
+pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Spins until the state is no longer `value`, for `ns` at most. */
+static void
+spin_while(atomic_uint *state, unsigned value, long long ns)
+{
+    const long long deadline = now_ns() + ns;
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
+            if (atomic_load_explicit(state, memory_order_relaxed) != value)
+                return;
+            pause_briefly();
+        }
+    } while (now_ns() < deadline);
+}
+
+/* ---- a job's slices: a thread's share each, from which threads take blocks */
+
+struct slice {
+    alignas(CACHE_LINE) atomic_size_t next;
+    size_t begin, end;
+};
+
+/* Takes the next block: *begin is where. */
+static bool
+slice_take(struct slice *slice, size_t block, size_t *begin)
+{
+    if (atomic_load_explicit(&slice->next, memory_order_relaxed) >= slice->end)
+        return false;
+    *begin = atomic_fetch_add_explicit(&slice->next, block, memory_order_relaxed);
+    return *begin < slice->end;
+}
+
+/* Takes the slice's first block, unless another thread has. */
+static bool
+slice_begin(struct slice *slice, size_t block, size_t *begin)
+{
+    *begin = slice->begin;
+    return *begin < slice->end && atomic_load_explicit(&slice->next, memory_order_relaxed) == *begin &&
+           atomic_compare_exchange_strong(&slice->next, begin, *begin + block);
+}
+
+/* Cuts [0, n) into slices of whole blocks, as even as possible. */
+static void
+slices_cut(struct slice *slice, int count, size_t n, size_t block)
+{
+    const size_t blocks = (n - 1) / block + 1, share = blocks / (size_t)count, rest = blocks % (size_t)count;
+    size_t begin = 0;
+    for (int i = 0; i < count; i++) {
+        const size_t end = begin + smaller((share + ((size_t)i < rest)) * block, n - begin);
+        atomic_store_explicit(&slice[i].next, begin, memory_order_relaxed);
+        slice[i].begin = begin;
+        slice[i].end = end;
+        begin = end;
+    }
+}
+
+/* ---- the pool */
+
+enum worker_state { AWAKE, ASLEEP };
+
+/* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
+ * is still open; a caller that has closed its job waits for all who are inside. So no caller waits for a worker that
+ * has not begun, and no worker touches a job that is over. A caller that tires of spinning adds AWAITED and sleeps
+ * there. */
+enum { NO_JOB = 0, AWAITED = 1, STOPPING = 1 };
+
+struct worker {
+    alignas(2 * CACHE_LINE) atomic_uint inside;
+    atomic_uint state; /* enum worker_state: the futex that it sleeps on */
+    int number;
+    struct thread_pool *pool;
+    pthread_t thread;
+    pid_t id; /* the system's, for a caller that has joined it */
+};
+
+struct thread_pool {
+    atomic_bool busy;   /* the thread that set it owns the fields that are not atomic */
+    atomic_int started; /* workers 1 ... started exist; the caller is number 0 */
+    unsigned number;    /* of the last job */
+    atomic_bool spins;  /* the last job had a processor for every thread */
+    cpu_set_t mask;     /* of a caller that wakes or starts workers: theirs too; empty before the first one */
+
+    /* Any thread uses these. */
+    atomic_int awake;                     /* workers that spin or work */
+    atomic_llong burst_began, last_began; /* jobs that lacked workers: now_ns() */
+
+    /* What the workers read; the caller writes it while no job is open. */
+    alignas(2 * CACHE_LINE) atomic_uint open; /* the job's number, NO_JOB or STOPPING */
+    int threads;
+    bool stays_in_slice; /* as the job asks, if its workers are all awake */
+    const struct threads_job *job;
+    fpenv_word control;
+    atomic_int callers_cpu;                             /* of the last job */
+    alignas(CACHE_LINE) atomic_uchar part[THREADS_MAX]; /* each worker's, from 1 on; 0: it has none */
+    alignas(CACHE_LINE) atomic_uint flags;
+
+    struct worker worker[THREADS_MAX];
+    struct slice slice[THREADS_MAX];
+};
+
+enum {
+    /* A burst is a series of jobs that lack workers, each of which begins at most BURST_APART_NS after the one before.
+     * Once it has lasted BURST_NS, its caller wakes workers: the wake costs 2-5 us, a fiftieth of the time that has
+     * passed, and saves more if the burst lasts as long again. */
+    BURST_APART_NS = 60000,
+    BURST_NS = 200000,
+    BYTES_A_START = 256 << 10, /* of a sum, for each missing worker that it starts beside the first: that costs the
+                                * caller 20 to 40 us */
+    PATIENCE_NS = 10000,       /* a slice that a cache contains takes less */
+    JOBS_A_LOOK = 64, /* at the caller's mask where no worker is woken: a look costs 0.2 us, the shortest job 3 */
+};
+
+static bool (*idle_work)(void); /* set while the library is loaded, as is idle_seconds */
+static int idle_seconds;
+
+/* ---- workers: threads that spin and then sleep until a job has a part for them */
+
+/* Runs the block from `begin` on, and all that are left of the slice. */
+static void
+run_from(struct thread_pool *pool, struct slice *slice, size_t begin, int part)
+{
+    const struct threads_job *job = pool->job;
+    do
+        job->body(job->context, begin, begin + smaller(job->block, slice->end - begin), part);
+    while (slice_take(slice, job->block, &begin));
+}
+
+/* Runs blocks of the open job as the thread with that part, until none is left to take. Every thread begins with its
+ * own slice, the same one in every job, so that it finds the last job's data in its cache; then it helps with the other
+ * slices, the caller first with that of the worker that was woken last. */
+static void
+run_part(struct thread_pool *pool, int part, bool stays_in_slice)
+{
+    const int threads = pool->threads;
+    const size_t block = pool->job->block;
+    size_t begin;
+    if (slice_take(&pool->slice[part], block, &begin))
+        run_from(pool, &pool->slice[part], begin, part);
+    for (int i = 1; i < threads; i++) {
+        struct slice *slice = &pool->slice[part ? (part + i) % threads : threads - i];
+        if (stays_in_slice ? slice_begin(slice, block, &begin) : slice_take(slice, block, &begin))
+            run_from(pool, slice, begin, part);
+    }
+}
+
+/* If all other processors are busy, a worker may wake up on its caller's processor, where spinning would delay the
+ * caller. In bursts of additions of 1 MiB on two cores, one of them busy, that took 50 us of every 250. */
+static bool
+may_spin(struct thread_pool *pool)
+{
+    return atomic_load_explicit(&pool->spins, memory_order_relaxed) &&
+           sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
+}
+
+/* The number of a job that is open, that the worker has a part in, and that it has not seen; STOPPING; else NO_JOB. */
+static unsigned
+job_for(const struct worker *worker, unsigned seen)
+{
+    const struct thread_pool *pool = worker->pool;
+    const unsigned open = atomic_load(&pool->open);
+    if (open == seen || open == NO_JOB)
+        return NO_JOB;
+    return open == STOPPING || atomic_load_explicit(&pool->part[worker->number], memory_order_relaxed) ? open : NO_JOB;
+}
+
+static unsigned
+spin_for_job(const struct worker *worker, unsigned seen)
+{
+    const long long since = now_ns();
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
+            const unsigned number = job_for(worker, seen);
+            if (number != NO_JOB)
+                return number;
+            pause_briefly();
+        }
+    } while (may_spin(worker->pool) && now_ns() < since + SPIN_NS);
+    return NO_JOB;
+}
+
+/* Sleeps until a caller wakes the worker. Worker 1 meanwhile does what is to be done when it is idle. A job that begins
+ * while it does so is not delayed: the caller waits for no worker that has not begun. */
+static void
+sleep_until_woken(struct worker *worker)
+{
+    while (worker->number == 1 && atomic_load(&worker->state) == ASLEEP && idle_work && idle_work())
+        futex_wait_seconds(&worker->state, ASLEEP, idle_seconds);
+    while (atomic_load(&worker->state) == ASLEEP)
+        futex_wait(&worker->state, ASLEEP);
+}
+
+/* Goes to sleep, unless there is a job for it before its next caller can see that it sleeps. */
+static unsigned
+sleep_for_job(struct worker *worker, unsigned seen)
+{
+    atomic_store(&worker->state, ASLEEP);
+    atomic_fetch_sub(&worker->pool->awake, 1);
+    const unsigned number = job_for(worker, seen);
+    unsigned expected = ASLEEP;
+    if (number == NO_JOB || !atomic_compare_exchange_strong(&worker->state, &expected, AWAKE))
+        sleep_until_woken(worker);
+    atomic_fetch_add(&worker->pool->awake, 1);
+    return number;
+}
+
+/* Returns the number of a job, or STOPPING. */
+static unsigned
+wait_for_job(struct worker *worker, unsigned seen)
+{
+    for (;;) {
+        unsigned number = spin_for_job(worker, seen);
+        if (number == NO_JOB) /* a job that it is woken for may be over: then it spins in case another follows */
+            number = sleep_for_job(worker, seen);
+        if (number != NO_JOB)
+            return number;
+    }
+}
+
+static void
+run_job(struct worker *worker, unsigned number)
+{
+    struct thread_pool *pool = worker->pool;
+    atomic_store(&worker->inside, number);
+    const int part = atomic_load(&pool->open) == number ? atomic_load(&pool->part[worker->number]) : 0;
+    if (part) {
+        fpenv_set(pool->control);
+        run_part(pool, part, pool->stays_in_slice);
+        const unsigned flags = fpenv_flags(fpenv_get());
+        if (flags) /* no write without flags: the cache line would move from worker to worker for nothing */
+            atomic_fetch_or(&pool->flags, flags);
+    }
+    if (atomic_exchange(&worker->inside, NO_JOB) & AWAITED)
+        futex_wake(&worker->inside);
+}
+
+static void *
+worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    worker->id = (pid_t)syscall(SYS_gettid);
+    for (unsigned number = NO_JOB; (number = wait_for_job(worker, number)) != STOPPING;)
+        run_job(worker, number);
+    return NULL;
+}
+
+/* Starts worker `number`, awake. Returns false where the system gives no thread. */
+static bool
+start_worker(struct thread_pool *pool, int number)
+{
+    struct worker *worker = &pool->worker[number];
+    sigset_t before;
+    worker->pool = pool;
+    worker->number = number;
+    atomic_store(&worker->inside, NO_JOB);
+    atomic_store(&worker->state, AWAKE);
+    signals_block(&before);
+    const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) {
+        atomic_fetch_add_explicit(&pool->awake, 1, memory_order_relaxed);
+        pthread_setname_np(worker->thread, "vecadd");
+    }
+    return error == 0;
+}
+
+static void
+wake_worker(struct worker *worker)
+{
+    unsigned expected = ASLEEP;
+    if (atomic_compare_exchange_strong(&worker->state, &expected, AWAKE))
+        futex_wake(&worker->state);
+}
+
+/* ---- callers */
 
 /* The pool, made on first use; NULL if there is no memory for it. */
 static struct thread_pool *
@@ -55,7 +442,7 @@ the_pool(void)
 
 /* True: the caller owns the pool until release_pool. False: another thread owns it. */
 static bool
-lock_pool(struct thread_pool *pool)
+try_lock_pool(struct thread_pool *pool)
 {
     return !atomic_exchange_explicit(&pool->busy, true, memory_order_acquire);
 }
@@ -68,10 +455,10 @@ release_pool(struct thread_pool *pool)
 
 /* Starts missing workers, `most` at most, until the job has its threads. */
 static void
-staff_pool(struct thread_pool *pool, int threads, size_t most)
+start_workers(struct thread_pool *pool, int threads, size_t most)
 {
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-    for (; pool->started < threads - 1 && most > 0 && worker_start(pool, pool->started + 1); most--)
+    for (; pool->started < threads - 1 && most > 0 && start_worker(pool, pool->started + 1); most--)
         pool->started++;
 }
 
@@ -84,16 +471,17 @@ follow_caller(struct thread_pool *pool)
     if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_EQUAL(&mask, &pool->mask))
         return;
     if (CPU_COUNT(&pool->mask) > 0) {
-        workers_follow(pool, &mask);
+        for (int i = 1; i <= pool->started; i++)
+            pthread_setaffinity_np(pool->worker[i].thread, sizeof mask, &mask);
         threads_count_forget();
     }
     pool->mask = mask;
 }
 
-/* Gives parts to up to threads - 1 workers: first to those that are awake, then to up to `sleepers` others. Returns the
- * number of threads for the job, the caller included. */
+/* Gives parts to up to threads - 1 workers: first to those that are awake, then, where the job wakes them, to others.
+ * Returns the number of threads for the job, the caller included. */
 static int
-give_parts(struct thread_pool *pool, int threads, int sleepers)
+assign_parts(struct thread_pool *pool, int threads, bool wakes)
 {
     const bool all_awake = atomic_load(&pool->awake) >= pool->started;
     unsigned char part[THREADS_MAX] = {0};
@@ -101,15 +489,35 @@ give_parts(struct thread_pool *pool, int threads, int sleepers)
     for (int i = 1; i <= pool->started && given < threads; i++)
         if (all_awake || atomic_load_explicit(&pool->worker[i].state, memory_order_relaxed) == AWAKE)
             part[i] = (unsigned char)given++;
-    for (int i = 1; i <= pool->started && given < threads && sleepers > 0; i++)
-        if (!part[i]) {
+    for (int i = 1; wakes && i <= pool->started && given < threads; i++)
+        if (!part[i])
             part[i] = (unsigned char)given++;
-            sleepers--;
-        }
     for (int i = 1; i <= pool->started; i++) /* the workers' caches keep what stays as it was */
         if (atomic_load_explicit(&pool->part[i], memory_order_relaxed) != part[i])
             atomic_store_explicit(&pool->part[i], part[i], memory_order_relaxed);
     return given;
+}
+
+/* Wakes all workers that have a part, one by one: on sixteen cores, where workers woke each other, a job took 1.2 to 3
+ * times as long. */
+static void
+wake_workers(struct thread_pool *pool)
+{
+    for (int i = 1; i <= pool->started; i++)
+        if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
+            wake_worker(&pool->worker[i]);
+}
+
+/* Waits while the worker is inside the job of that number. */
+static void
+wait_until_out(struct worker *worker, unsigned number)
+{
+    unsigned inside = number;
+    if (atomic_load(&worker->inside) != number ||
+        !atomic_compare_exchange_strong(&worker->inside, &inside, number | AWAITED))
+        return;
+    while (atomic_load(&worker->inside) == (number | AWAITED))
+        futex_wait(&worker->inside, number | AWAITED);
 }
 
 /* Waits until no block is being worked on. A worker that takes long for its slice gets help: it may have lost its
@@ -118,7 +526,7 @@ static void
 wait_for_workers(struct thread_pool *pool)
 {
     const unsigned number = pool->number;
-    bool helps = pool->keeps;
+    bool helps = pool->stays_in_slice;
     for (int i = 1; i <= pool->started; i++) {
         struct worker *worker = &pool->worker[i];
         if (atomic_load(&worker->inside) != number)
@@ -128,26 +536,51 @@ wait_for_workers(struct thread_pool *pool)
             spin_while(&worker->inside, number, PATIENCE_NS);
         if (helps && atomic_load(&worker->inside) == number) {
             helps = false;
-            workers_run(pool, 0, false);
+            run_part(pool, 0, false);
         }
         if (spins)
             spin_while(&worker->inside, number, SPIN_NS);
     }
     atomic_store(&pool->open, NO_JOB);
     for (int i = 1; i <= pool->started; i++)
-        worker_wait_until_out(&pool->worker[i], number);
+        wait_until_out(&pool->worker[i], number);
 }
 
-/* Runs the job on the caller, on the workers that are awake and on up to `sleepers` others. Returns false, with nothing
- * done, if it has no worker and may be run alone. */
+/* Whether a job that lacks workers and begins now is one of a burst that has lasted BURST_NS. If so, a new burst begins
+ * with it. */
 static bool
-run_together(struct thread_pool *pool, const struct threads_job *job, int sleepers, unsigned *flags)
+burst_has_lasted(struct thread_pool *pool)
 {
-    pool->threads = give_parts(pool, job->threads, sleepers);
-    if (pool->threads < 2 && job->alone)
+    const long long now = now_ns();
+    const long long last = atomic_exchange_explicit(&pool->last_began, now, memory_order_relaxed);
+    if (now - last > BURST_APART_NS)
+        atomic_store_explicit(&pool->burst_began, now, memory_order_relaxed);
+    if (now - atomic_load_explicit(&pool->burst_began, memory_order_relaxed) < BURST_NS)
         return false;
+    atomic_store_explicit(&pool->burst_began, now, memory_order_relaxed);
+    return true;
+}
+
+/* Runs the job on the caller and its workers. False, with nothing done, where no worker takes part: none is awake and
+ * the job wakes none, or the system gives none, or another caller has the pool. */
+static bool
+run_in_pool(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
+{
+    const bool lacks = atomic_load_explicit(&pool->awake, memory_order_relaxed) < job->threads - 1;
+    const bool wakes = lacks && (job->wakes || burst_has_lasted(pool));
+    if (!try_lock_pool(pool))
+        return false;
+    if (wakes || pool->number / 2 % JOBS_A_LOOK == 0)
+        follow_caller(pool);
+    if (wakes)
+        start_workers(pool, job->threads, 1 + job->bytes / BYTES_A_START);
+    pool->threads = assign_parts(pool, job->threads, wakes);
+    if (pool->threads < 2) {
+        release_pool(pool);
+        return false;
+    }
     pool->job = job;
-    pool->keeps = job->keeps && atomic_load(&pool->awake) >= pool->threads - 1;
+    pool->stays_in_slice = job->stays_in_slice && atomic_load(&pool->awake) >= pool->threads - 1;
     pool->control = fpenv_without_flags(fpenv_get());
     atomic_store_explicit(&pool->callers_cpu, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&pool->spins, pool->threads <= threads_usable_cpus(), memory_order_relaxed);
@@ -158,192 +591,74 @@ run_together(struct thread_pool *pool, const struct threads_job *job, int sleepe
     if (pool->number == NO_JOB)
         pool->number += 2;
     atomic_store(&pool->open, pool->number);
-    if (sleepers > 0)
-        workers_wake(pool);
-    workers_run(pool, 0, pool->keeps);
+    if (wakes)
+        wake_workers(pool);
+    run_part(pool, 0, pool->stays_in_slice);
     wait_for_workers(pool);
     *flags = atomic_load_explicit(&pool->flags, memory_order_relaxed);
+    release_pool(pool);
     return true;
 }
 
-/* run_together after up to `starts` missing workers have been started. False too if another caller has the pool. */
-static bool
-run_in_pool(struct thread_pool *pool, const struct threads_job *job, int sleepers, size_t starts, unsigned *flags)
-{
-    if (!lock_pool(pool))
-        return false;
-    if (sleepers > 0 || pool->number / 2 % JOBS_A_LOOK == 0)
-        follow_caller(pool);
-    if (sleepers > 0)
-        staff_pool(pool, job->threads, starts);
-    const bool done = run_together(pool, job, sleepers, flags);
-    release_pool(pool);
-    return done;
-}
-
 static void
-run_alone(const struct threads_job *job, bool streaming)
+run_alone(const struct threads_job *job)
 {
-    if (job->alone) {
-        (streaming ? job->alone_streaming : job->alone)(job->context, 0, job->n, 0);
+    if (job->fallback) {
+        job->fallback->add(job->fallback->context);
         return;
     }
-    for (size_t begin = 0; begin < job->n; begin += job->block) {
-        const size_t left = job->n - begin;
-        job->body(job->context, begin, begin + (left < job->block ? left : job->block), 0);
-        if (left <= job->block)
-            return;
-    }
-}
-
-/* Whether a job that lacks workers and begins now is one of a burst that has lasted BURST_NS. If so, a new burst begins
- * with it. */
-static bool
-burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
-{
-    if (!follows)
-        atomic_store_explicit(&pool->burst_began, now, memory_order_relaxed);
-    if (now - atomic_load_explicit(&pool->burst_began, memory_order_relaxed) < BURST_NS)
-        return false;
-    atomic_store_explicit(&pool->burst_began, now, memory_order_relaxed);
-    return true;
-}
-
-/* Whether times decide how many threads add. Not where there are more than two, of which some have cores of their own,
- * nor where an L2 cache does not hold the sum. */
-static bool
-is_for_one_or_two(const struct threads_job *job)
-{
-    return job->threads == 2 && job->alone && job->bytes > 0 && job->bytes <= host_thresholds()->l2;
-}
-
-static bool
-is_woken(enum way way)
-{
-    return way == WAY_WOKEN || way == WAY_WOKEN_STREAMING;
-}
-
-/* How one thread adds where one or two do. One streams a sum that moves: it waits for what ordinary stores read in
- * vain, and two share that. On two cores of an EPYC one thread took 0.66 for kept sums of 256 KiB. */
-static enum way
-way_of_one(const struct threads_job *job, bool moves)
-{
-    return moves && job->alone_streaming && is_for_one_or_two(job) ? WAY_STREAMING : WAY_ALONE;
-}
-
-/* Runs a job that lacks workers, with as many of those that sleep as pay. Caches hold little of what was there before a
- * rest, so that streaming stores come first then; else where the threads `prefer` them. */
-static void
-run_understaffed(struct thread_pool *pool, const struct threads_job *job, bool moves, bool prefers_streaming, int awake,
-                 int lacking, unsigned *flags)
-{
-    const long long began = now_ns(), last = atomic_load_explicit(&pool->ended, memory_order_relaxed);
-    const long long pause = began - last;
-    const int started = atomic_load(&pool->started);
-    const bool rested = last != 0 && pause > RESTED_NS, may_start = job->bytes >= BYTES_TO_START || rested;
-    const struct ways_job known = {.bytes = job->bytes,
-                                   .l2 = host_thresholds()->l2,
-                                   .awake = awake,
-                                   .asleep = may_start || started - awake > lacking ? lacking : started - awake,
-                                   .rested = rested,
-                                   .streams = job->alone_streaming != NULL,
-                                   .woken_stream = job->ordinary != NULL,
-                                   .stream_first = job->ordinary && (rested || prefers_streaming)};
-    const bool follows = pause <= BURST_GAP_NS;
-    const bool burst = burst_has_lasted(pool, follows, began) &&
-                       (!is_for_one_or_two(job) || second_thread_is_woken(job->bytes, moves));
-    int sleepers = lacking;
-    const enum way woken = known.stream_first ? WAY_WOKEN_STREAMING : WAY_WOKEN,
-                   way = burst                   ? woken
-                         : follows && awake == 0 ? way_of_one(job, moves)
-                                                 : ways_choose(&known, &sleepers);
-    if (!is_woken(way))
-        sleepers = 0;
-    struct threads_job chosen = *job;
-    if (job->ordinary && (is_woken(way) ? way : woken) == WAY_WOKEN)
-        chosen.body = job->ordinary;
-    const size_t starts = burst ? THREADS_MAX : may_start ? 1 + job->bytes / BYTES_A_START : 0;
-    const bool together = awake + sleepers > 0 && run_in_pool(pool, &chosen, sleepers, starts, flags);
-    if (!together)
-        run_alone(job, way == WAY_STREAMING);
-    const long long ended = now_ns();
-    workers_note_end(pool, ended);
-    if (!follows && awake == 0 && together == is_woken(way) && atomic_load(&pool->started) == started)
-        ways_note_job(&known, way, ended - began);
-}
-
-/* Runs a job with the stores of its body. Returns false where it ran on the caller alone because another had the pool,
- * or there is none. */
-static bool
-run_staffed(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
-{
-    if (pool && run_in_pool(pool, job, job->alone ? 0 : THREADS_MAX, THREADS_MAX, flags))
-        return true;
-    run_alone(job, false);
-    return false;
-}
-
-/* Runs a job whose threads may have streaming or ordinary stores and are awake, or are all woken: then times say little
- * about the stores. A caller alone keeps to its own: after 1 ms one took 527 us for 24 MiB of arrays by streaming
- * stores and 861 by ordinary ones, though two that were awake took 316 and 200. */
-static void
-run_with_quicker_stores(struct thread_pool *pool, const struct threads_job *job, bool moves, int lacking,
-                        unsigned *flags)
-{
-    const bool staffed = pool && lacking <= 0;
-    const bool streaming =
-        staffed ? stores_choose_streaming(job->bytes, moves) : stores_prefer_streaming(job->bytes, moves);
-    struct threads_job chosen = *job;
-    if (!streaming)
-        chosen.body = job->ordinary;
-    const long faults = moves ? page_faults() : 0;
-    const long long began = now_ns();
-    if (run_staffed(pool, &chosen, flags) && staffed) {
-        const long long ns = now_ns() - began;
-        if (!moves || page_faults() == faults)
-            stores_note(job->bytes, moves, streaming, ns);
-    }
-}
-
-/* Runs a job whose worker is awake. */
-static void
-run_by_one_or_two(struct thread_pool *pool, const struct threads_job *job, bool moves, unsigned *flags)
-{
-    bool timed;
-    const bool together = second_thread_choose(job->bytes, moves, &timed);
-    const long long began = timed ? now_ns() : 0;
-    const bool done = together && run_in_pool(pool, job, 0, THREADS_MAX, flags);
-    if (!done)
-        run_alone(job, way_of_one(job, moves) == WAY_STREAMING);
-    if (timed && done == together)
-        second_thread_note(job->bytes, moves, together, now_ns() - began);
+    for (size_t begin = 0; begin < job->n; begin += smaller(job->block, job->n - begin))
+        job->body(job->context, begin, begin + smaller(job->block, job->n - begin), 0);
 }
 
 unsigned
-threads_run_job(const struct threads_job *job)
+threads_run(const struct threads_job *job)
 {
     struct thread_pool *pool = job->threads > 1 && job->n > job->block ? the_pool() : NULL;
     const fpenv_word environment = fpenv_begin();
     unsigned flags = 0;
-    const int awake = pool ? atomic_load_explicit(&pool->awake, memory_order_relaxed) : 0;
-    const int lacking = job->threads - 1 - awake;
-    const bool moves = pool && job->bytes > 0 && sum_moves(job->bytes, job->sum);
-    const bool chooses = job->ordinary && (moves || !job->ordinary_again);
-    if (pool && job->alone && lacking > 0)
-        run_understaffed(pool, job, moves, chooses && stores_prefer_streaming(job->bytes, moves), awake, lacking,
-                         &flags);
-    else if (chooses)
-        run_with_quicker_stores(pool, job, moves, lacking, &flags);
-    else {
-        struct threads_job ordinary = *job;
-        if (job->ordinary)
-            ordinary.body = job->ordinary;
-        if (pool && lacking <= 0 && is_for_one_or_two(job))
-            run_by_one_or_two(pool, &ordinary, moves, &flags);
-        else
-            run_staffed(pool, &ordinary, &flags);
-    }
+    if (!pool || !run_in_pool(pool, job, &flags))
+        run_alone(job);
     return flags | fpenv_end(environment);
+}
+
+void
+threads_when_idle(bool (*work)(void), int seconds)
+{
+    idle_work = work;
+    idle_seconds = seconds;
+}
+
+int
+threads_awake(void)
+{
+    struct thread_pool *pool = atomic_load(&runtime.threads);
+    return pool ? atomic_load(&pool->awake) : 0;
+}
+
+/* A thread that has been joined counts as one of the process until the system is done with it. */
+static void
+wait_until_gone(pid_t id)
+{
+    enum { LOOKS = 10000 }; /* a moment is enough; another thread may have got the number */
+    for (int i = 0; i < LOOKS && syscall(SYS_tgkill, getpid(), id, 0) == 0; i++)
+        sched_yield();
+}
+
+/* Ends all workers and waits until the system no longer counts them. */
+static void
+stop_workers(struct thread_pool *pool)
+{
+    atomic_store(&pool->open, STOPPING);
+    for (int i = 1; i <= pool->started; i++)
+        wake_worker(&pool->worker[i]);
+    for (int i = 1; i <= pool->started; i++)
+        pthread_join(pool->worker[i].thread, NULL);
+    for (int i = 1; i <= pool->started; i++)
+        wait_until_gone(pool->worker[i].id);
+    pool->started = 0;
+    atomic_store(&pool->awake, 0);
+    atomic_store(&pool->open, NO_JOB);
 }
 
 void
@@ -352,9 +667,9 @@ threads_stop(void)
     struct thread_pool *pool = atomic_load(&runtime.threads);
     if (pool == NULL)
         return;
-    while (!lock_pool(pool))
+    while (!try_lock_pool(pool))
         sched_yield();
-    workers_stop(pool);
+    stop_workers(pool);
     release_pool(pool);
 }
 
@@ -364,9 +679,9 @@ static void
 before_fork(void)
 {
     struct thread_pool *pool = atomic_load(&runtime.threads);
-    if (pool == NULL || !lock_pool(pool))
+    if (pool == NULL || !try_lock_pool(pool))
         return;
-    workers_stop(pool);
+    stop_workers(pool);
     release_pool(pool);
 }
 

@@ -4,11 +4,12 @@
 #include "base/dtype.h"
 #include "base/runtime.h"
 #include "base/tuned_file.h"
-#include "host/threads_count.h"
+#include "host/schedule.h"
+#include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"
-#include "py/receipt/observe.h"
+#include "py/receipt/receipt.h"
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>
@@ -19,6 +20,10 @@
 #define PLAIN(name, flags)                                                                                             \
     {                                                                                                                  \
 #name, py_##name, flags, name##_doc                                                                            \
+    }
+#define UNDOCUMENTED(name, flags)                                                                                      \
+    {                                                                                                                  \
+#name, (PyCFunction)(void (*)(void))py_##name, flags, NULL                                                     \
     }
 #define WITH_KEYWORDS(name, flags)                                                                                     \
     {                                                                                                                  \
@@ -37,10 +42,10 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(to_device, METH_VARARGS),
     WITH_KEYWORDS(empty_pinned, METH_VARARGS),
 
-    PLAIN(host_facts, METH_NOARGS),
-    PLAIN(host_memory, METH_VARARGS),
-    PLAIN(cuda_versions, METH_NOARGS),
-    PLAIN(gpu_facts, METH_NOARGS),
+    UNDOCUMENTED(host_facts, METH_NOARGS),
+    UNDOCUMENTED(host_memory, METH_VARARGS),
+    UNDOCUMENTED(cuda_versions, METH_NOARGS),
+    UNDOCUMENTED(gpu_facts, METH_NOARGS),
     PLAIN(memory_counts, METH_NOARGS),
     PLAIN(output_pool_counts, METH_NOARGS),
     PLAIN(transfer_counts, METH_NOARGS),
@@ -51,33 +56,29 @@ static PyMethodDef methods[] = {
     PLAIN(use_array_memory, METH_O),
     PLAIN(receipt_start, METH_VARARGS),
     PLAIN(receipt_stop, METH_NOARGS),
-    PLAIN(device_launch_configs, METH_VARARGS),
-    PLAIN(tuned_path, METH_VARARGS),
-    PLAIN(tuned_rows, METH_VARARGS),
+    UNDOCUMENTED(device_launch_configs, METH_VARARGS),
+    UNDOCUMENTED(tuned_path, METH_VARARGS),
+    UNDOCUMENTED(tuned_rows, METH_VARARGS),
 
-    PLAIN(rungs, METH_NOARGS),
-    WITH_KEYWORDS(run_rung, METH_VARARGS),
-    WITH_KEYWORDS(latency_stages, METH_VARARGS),
-    WITH_KEYWORDS(judge_call, METH_VARARGS),
-    PLAIN(repeat, METH_VARARGS),
+    UNDOCUMENTED(rungs, METH_NOARGS),
+    UNDOCUMENTED(run_rung, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(latency_stages, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(judge_call, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(repeat, METH_VARARGS),
 
-    WITH_KEYWORDS(rung_facts, METH_VARARGS),
-    WITH_KEYWORDS(timeline, METH_VARARGS),
+    UNDOCUMENTED(rung_facts, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(timeline, METH_VARARGS | METH_KEYWORDS),
     PLAIN(host_view, METH_O),
-    PLAIN(poison, METH_O),
-    PLAIN(clear, METH_O),
-    WITH_KEYWORDS(device_limits, METH_VARARGS),
-    WITH_KEYWORDS(link_limits, METH_VARARGS),
-    WITH_KEYWORDS(device_latency, METH_VARARGS),
-    WITH_KEYWORDS(loaded_latency, METH_VARARGS),
-    WITH_KEYWORDS(launch_limits, METH_VARARGS),
-    PLAIN(thread_probe_limits, METH_NOARGS),
-    PLAIN(device_memory, METH_VARARGS),
-    PLAIN(peer_limits, METH_VARARGS),
-    PLAIN(pattern_write, METH_VARARGS),
-    PLAIN(pattern_check, METH_VARARGS),
-    WITH_KEYWORDS(raw_launches, METH_VARARGS),
-    WITH_KEYWORDS(call_stages, METH_VARARGS),
+    UNDOCUMENTED(poison, METH_O),
+    UNDOCUMENTED(clear, METH_O),
+    UNDOCUMENTED(probe, METH_VARARGS),
+    UNDOCUMENTED(wake_limits, METH_NOARGS),
+    UNDOCUMENTED(device_memory, METH_VARARGS),
+    UNDOCUMENTED(peer_limits, METH_VARARGS),
+    UNDOCUMENTED(pattern_write, METH_VARARGS),
+    UNDOCUMENTED(pattern_check, METH_VARARGS),
+    UNDOCUMENTED(raw_launches, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(call_stages, METH_VARARGS | METH_KEYWORDS),
     {NULL, NULL, 0, NULL},
 };
 
@@ -160,12 +161,17 @@ dtype_sizes(void)
 static int
 warn_of_environment(void)
 {
-    const char *text = threads_invalid_variable();
-    return text ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                                   THREADS_VARIABLE
-                                   " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
-                                   text, THREADS_MAX, threads_available())
-                : 0;
+    const char *threads = threads_invalid_variable(), *wake = host_invalid_wake_variable();
+    if (threads &&
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         THREADS_VARIABLE " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
+                         threads, THREADS_MAX, threads_available()) < 0)
+        return -1;
+    if (wake && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                 WAKE_VARIABLE " is \"%s\": it takes a number of bytes; threads are woken from %zu on",
+                                 wake, host_thresholds()->wake) < 0)
+        return -1;
+    return 0;
 }
 
 static int
@@ -174,7 +180,7 @@ module_exec(PyObject *module)
     struct module_state *state = PyModule_GetState(module);
     if (warn_of_environment() < 0 || numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
-    observe_methods(methods);
+    receipt_find_methods(methods);
     runtime_start();
     deferred_release_start();
     PyObject *sizes = dtype_sizes(), *dtypes = sizes ? PyDictProxy_New(sizes) : NULL;

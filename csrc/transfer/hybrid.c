@@ -225,8 +225,6 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     if (!ring)
         return -1;
     job->slots = ring->slots;
-    for (int i = 0; i < DEPTH; i++)
-        job->slots[i].count = 0;
 
     struct hybrid hybrid = {
         .job = job,
@@ -240,7 +238,7 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     const size_t grains = (plan->n + hybrid.skip + hybrid.grain - 1) / hybrid.grain;
     job->chunk = hybrid.grain * (grains < GRAINS_A_CHUNK ? grains : GRAINS_A_CHUNK);
     atomic_store(&hybrid.free, (uint64_t)grains << 32);
-    const unsigned flags = threads_run(hybrid.threads, (size_t)hybrid.threads, 1, run_parts, &hybrid);
+    const unsigned flags = threads_run_all(hybrid.threads, (size_t)hybrid.threads, 1, run_parts, &hybrid);
     atomic_fetch_or(&job->fp_flags, flags);
     return 0;
 }

@@ -35,39 +35,46 @@ transfer_cuda_fail(struct transfer *job, cudaError_t error, const char *call)
     return transfer_fail(job, &status);
 }
 
-/* Whether memory with two pinned ends lies in one allocation or registration: a copy that leaves one fails, whether
- * into another or into ordinary memory between two. Where the driver gives no range, the pinned ends are taken as
- * enough. */
-static bool
-is_one_range(const void *memory, size_t bytes)
+/* Whether all of the memory lies in one pinned allocation or registration: a copy that leaves one fails, whether into
+ * another or into ordinary memory. Asks the driver, because the runtime's cudaPointerGetAttributes makes a context on
+ * the current device. */
+static int
+find_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
 {
-    struct status status;
+    unsigned type = 0;
     CUdeviceptr begin = 0;
     size_t size = 0;
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&begin, &size};
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&type, &begin, &size};
     const uintptr_t at = (uintptr_t)memory;
-    device_pointer_attributes *const attributes = device_attributes_of_pointers(&status);
-    if (!attributes || attributes(2, names, values, at) != CUDA_SUCCESS || size == 0)
-        return true;
-    return at - begin < size && bytes <= size - (at - begin);
+    device_pointer_attributes *const attributes = device_attributes_of_pointers(status);
+    if (!attributes)
+        return -1;
+    const CUresult error = attributes(3, names, values, at);
+    if (error != CUDA_SUCCESS)
+        return device_status(status, (int)error, "cuPointerGetAttributes");
+    *pinned = type == CU_MEMORYTYPE_HOST && at - begin < size && bytes <= size - (at - begin);
+    return 0;
 }
 
-static cudaError_t
-find_memory(const void *memory, size_t bytes, struct transfer_memory *found)
+/* Its address in kernels, all of it side by side. */
+static int
+find_memory(const void *memory, size_t bytes, struct transfer_memory *found, struct status *status)
 {
-    struct cudaPointerAttributes first, last;
-    cudaError_t error = cudaPointerGetAttributes(&first, memory);
+    void *first, *last;
+    found->device = NULL;
+    if (find_pinned(memory, bytes, &found->pinned, status) < 0)
+        return -1;
+    if (!found->pinned)
+        return 0;
+    cudaError_t error = cudaHostGetDevicePointer(&first, (void *)memory, 0);
     if (error == cudaSuccess)
-        error = cudaPointerGetAttributes(&last, (const unsigned char *)memory + bytes - 1);
-    if (error != cudaSuccess)
-        return error;
-    found->pinned = first.type == cudaMemoryTypeHost && last.type == cudaMemoryTypeHost && is_one_range(memory, bytes);
-    /* Two registrations side by side need not be contiguous for a kernel. */
-    const bool whole = found->pinned && first.devicePointer && last.devicePointer &&
-                       (size_t)((char *)last.devicePointer - (char *)first.devicePointer) == bytes - 1;
-    found->device = whole ? first.devicePointer : NULL;
-    return cudaSuccess;
+        error = cudaHostGetDevicePointer(&last, (unsigned char *)memory + bytes - 1, 0);
+    if (error == cudaSuccess && (size_t)((char *)last - (char *)first) == bytes - 1)
+        found->device = first;
+    device_ignore(error); /* kernels cannot access it */
+    return 0;
 }
 
 int
@@ -75,22 +82,19 @@ transfer_find_memory(struct transfer *job)
 {
     const struct plan *plan = job->plan;
     const size_t bytes = plan->n * job->width;
-    cudaError_t error = find_memory(plan->a, bytes, &job->a);
-    if (error == cudaSuccess)
-        error = find_memory(plan->b, bytes, &job->b);
-    if (error == cudaSuccess)
-        error = find_memory(plan->c, bytes, &job->c);
-    return error == cudaSuccess ? 0 : device_status(job->status, error, "cudaPointerGetAttributes");
+    return find_memory(plan->a, bytes, &job->a, job->status) < 0 ||
+                   find_memory(plan->b, bytes, &job->b, job->status) < 0 ||
+                   find_memory(plan->c, bytes, &job->c, job->status) < 0
+               ? -1
+               : 0;
 }
 
 bool
 transfer_memory_pinned(const void *memory, size_t bytes)
 {
-    struct transfer_memory found;
-    if (find_memory(memory, bytes, &found) == cudaSuccess)
-        return found.pinned;
-    cudaGetLastError();
-    return false;
+    struct status ignored;
+    bool pinned = false;
+    return find_pinned(memory, bytes, &pinned, &ignored) == 0 && pinned;
 }
 
 int

@@ -131,7 +131,7 @@ run_by_copies(struct transfer *job, const struct device_scope *scope)
     if (transfer_all_pinned(job))
         run_pipeline(job);
     else
-        threads_run((int)threads, threads, 1, run_staged_sets, job);
+        threads_run_all((int)threads, threads, 1, run_staged_sets, job);
     result = 0;
 done:
     for (int i = 0; i < open; i++)
@@ -173,7 +173,7 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
     int device = plan->device;
     if (plan->n == 0)
         return device_find(&device, status);
-    if (device_enter_relaxed(&scope, plan->device, status) < 0)
+    if (device_enter_primary(&scope, plan->device, status) < 0)
         return -1;
     struct transfer job = {.plan = plan,
                            .options = options ? options : &none,

@@ -1,6 +1,6 @@
 """An ensemble of models, each small enough for a cache, all together too large for it.
 
-reason  a cache that did not hold
+reason  operands evicted from the cache
 mended  all steps of a model before the next model
 """
 

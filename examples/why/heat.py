@@ -12,7 +12,7 @@ N = 8_000_000
 
 
 def slow(steps: int = 30) -> None:
-    """The sum lies over its operands, so NumPy copies an operand first."""
+    """The sum overlaps its operands, so NumPy copies an operand first."""
     rod = np.ones(N)
     for _ in range(steps):
         np.add(rod[1:], rod[:-1], out=rod[1:])

@@ -1,4 +1,4 @@
-"""A step of particles that lie in one table, a record each.
+"""A step of particles in one table, a record each.
 
 reason  gaps between elements
 mended  an array a field
@@ -13,7 +13,7 @@ FIELDS = ("x", "y", "z", "vx", "vy", "vz")
 
 
 def slow(steps: int = 100) -> None:
-    """The coordinates of two particles lie 24 bytes apart, so that most of each cache line is not asked for."""
+    """The coordinates of two particles are 24 bytes apart, so most of each cache line is not used."""
     particles = np.ones(N, [(name, np.float32) for name in FIELDS])
     for _ in range(steps):
         for name in "xyz":

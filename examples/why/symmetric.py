@@ -12,14 +12,14 @@ N = 2048
 
 
 def slow(rounds: int = 20) -> None:
-    """The transpose's neighbours lie a row apart."""
+    """The transpose's neighbours are a row apart."""
     matrix, result = np.ones((N, N)), np.ones((N, N))
     for _ in range(rounds):
         np.add(matrix, matrix.T, out=result)
 
 
 def mended(rounds: int = 20) -> None:
-    """All three lie in C order."""
+    """All three are in C order."""
     matrix, result = np.ones((N, N)), np.ones((N, N))
     transposed = np.ascontiguousarray(matrix.T)
     for _ in range(rounds):

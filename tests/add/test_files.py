@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
@@ -206,6 +207,26 @@ def test_progress_is_told_after_every_eight_windows(folder: Path) -> None:
     told: list[tuple[int, int]] = []
     add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=200, progress=lambda *at: told.append(at))
     assert told == [(400, 1000), (800, 1000), (1000, 1000)]
+
+
+def test_progress_is_told_of_what_is_written(folder: Path, double: ModuleType) -> None:
+    """Where many stretches have been told of, and one of the threads is late."""
+    late, told = folder.joinpath("a.npy").stat().st_size - 4 * 200, threading.Event()
+    seen: list[bool] = []
+
+    def wait(call: str, offset: int, nbytes: int) -> int:
+        if call == "pwrite" and offset == late:
+            seen.append(told.wait(0.2))
+        return 0
+
+    def progress(done: int, size: int) -> None:
+        if done > 800:
+            told.set()
+
+    double.on_file_call(wait)
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=8, progress=progress)
+    assert seen == [False]
+    assert told.is_set()
 
 
 def test_progress_may_be_an_object_that_is_false(folder: Path) -> None:

@@ -13,7 +13,8 @@ ADDS = """
 import gc
 import numpy as np, vecadd
 
-N = 1 << 17
+N = {n}
+{before}
 
 class Changes:
     def __init__(self, x):
@@ -32,6 +33,7 @@ def is_sum(total, x, y):
     return False
 
 vecadd.add(np.ones(3), np.ones(3))
+used = vecadd._core.output_pool_counts()["used_blocks"]
 seen = set()
 for threshold in range(6):
     for y in (np.ones(N, np.{other}), np.ones(8 * N, np.{other}), np.{other}(2), 2):
@@ -50,7 +52,7 @@ for threshold in range(6):
                 gc.disable()
                 seen.add("refused" if "resized" in str(error) or "broadcast" in str(error) else str(error))
 total = None
-assert vecadd._core.output_pool_counts()["used_blocks"] == 0, "a sum that was refused is left"
+assert vecadd._core.output_pool_counts()["used_blocks"] == used, "a sum that was refused is left"
 print(*sorted(seen))
 """
 
@@ -61,6 +63,16 @@ print(*sorted(seen))
 )
 def test_an_operand_is_read_by_the_dtype_that_it_has(child, other, change):
     """What NumPy promotes two dtypes to is asked at their first sum, by Python code: each child has it before it."""
-    said = set(child(ADDS.format(change=f"self.x.{change}", other=other)).stdout.split())
+    said = set(child(ADDS.format(n=1 << 17, before="", change=f"self.x.{change}", other=other)).stdout.split())
     assert said <= {"added", "refused"}
     assert "added" in said
+
+
+KEPT = "kept = [vecadd.add(np.ones(N), np.ones(N)) for _ in range(600)]"  # so that the next ones are the pool's too
+
+
+@pytest.mark.parametrize("other", ["float64", "float32"])
+@pytest.mark.parametrize(("n", "before"), [(1 << 17, ""), (1 << 13, KEPT)], ids=["large", "medium"])
+def test_an_operand_that_becomes_shorter_where_it_lies_is_not_read_beyond_its_end(child, n, before, other):
+    code = ADDS.format(n=n, before=before, change="self.x.resize(N // 2, refcheck=False)", other=other)
+    assert set(child(code).stdout.split()) == {"added", "refused"}

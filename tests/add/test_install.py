@@ -194,10 +194,10 @@ def test_by_default_short_runs_stay_numpys() -> None:
 
 @pytest.mark.parametrize("form", ["a + a", "a + 1", "np.add(a, a, out=a)"])
 def test_where_no_worker_is_awake_the_loop_below_adds_what_one_thread_of_ours_would(form: str, child: Any) -> None:
-    """In a new process no worker has started, and none is started for half a MiB."""
+    """In a new process no worker has started, and none is started for a quarter of a MiB."""
     code = (
         "import numpy as np, vecadd, warnings\n"
-        "vecadd.set_num_threads(4); a = np.full(1 << 17, np.finfo('f4').max, 'f4'); a[:-1] = 1\n"
+        "vecadd.set_num_threads(4); a = np.full(1 << 16, np.finfo('f4').max, 'f4'); a[:-1] = 1\n"
         "with vecadd.install() as installed, warnings.catch_warnings(record=True) as told:\n"
         "    warnings.simplefilter('always')\n"
         f"    total = {form}\n"
@@ -205,6 +205,18 @@ def test_where_no_worker_is_awake_the_loop_below_adds_what_one_thread_of_ours_wo
     )
     last = "3.4028235e+38 []" if form == "a + 1" else "inf ['overflow encountered in add']"
     assert child(code).stdout == f"0 2.0 {last}\n"
+
+
+def test_where_all_threads_were_asked_for_before_they_are_no_longer(child: Any) -> None:
+    """As above: no worker has started, and none is started for half a MiB."""
+    code = (
+        "import numpy as np, vecadd\n"
+        "vecadd.set_num_threads(4); a = np.ones(1 << 17, 'f4')\n"
+        "vecadd.install(least=1)\n"
+        "installed = vecadd.install(); a + a; print(installed.calls)\n"
+        "installed = vecadd.install(least=1); a + a; print(installed.calls)\n"
+    )
+    assert child(code).stdout.split() == ["0", "1"]
 
 
 def test_installing_twice_is_installing_once() -> None:
@@ -305,6 +317,7 @@ def test_loops_of_another_library_below_get_what_we_leave(other_loop: Callable[[
         assert other.lengths == []
         np.ones(1000) + np.ones(1000)
         assert other.lengths == [1000]
+        assert list(vecadd.install().below) == ["float64"]  # of which the first call has warned
     np.ones(2000) + np.ones(2000)
     assert other.lengths == [1000, 2000]
 

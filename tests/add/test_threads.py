@@ -60,6 +60,20 @@ def test_nonsense_for_the_number_of_threads_is_told_once_and_does_not_stop_sums(
     assert child(code, VECADD_NUM_THREADS=threads).stdout.startswith(words)
 
 
+def test_nonsense_for_the_wake_size_is_told_and_ignored(child):
+    code = (
+        "import warnings\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        "    warnings.simplefilter('always')\n"
+        "    from vecadd import _core\n"
+        "print(*told[0].message.args, _core.host_facts()['thresholds']['wake'])\n"
+    )
+    words = 'VECADD_WAKE_BYTES is "1e6": it takes a number of bytes; threads are woken from 524288 on 524288\n'
+    assert child(code, VECADD_WAKE_BYTES="1e6").stdout == words
+    code = "from vecadd import _core; print(_core.host_facts()['thresholds']['wake'])"
+    assert child(code, VECADD_WAKE_BYTES="65536").stdout == "65536\n"
+
+
 def test_256_threads_are_the_most(child):
     code = "import vecadd; print(vecadd.get_num_threads(), vecadd.set_num_threads(256), vecadd.get_num_threads())"
     assert child(code, VECADD_NUM_THREADS="256").stdout == "256 256 256\n"
@@ -140,11 +154,6 @@ def test_a_plan_keeps_the_threads_that_it_was_made_with(child):
         "print(len(os.listdir('/proc/self/task')))\n"
     )
     assert child(code, OPENBLAS_NUM_THREADS="1").stdout == "1\n"
-
-
-def test_what_was_tuned_is_kept_under_the_usual_number_of_threads(child):
-    code = "import vecadd; vecadd.set_num_threads(5); print(vecadd._core.host_facts()['key'])"
-    assert child(code, VECADD_NUM_THREADS="7").stdout.endswith(", 7 threads\n")
 
 
 def test_threads_are_no_more_than_the_processors_that_the_process_may_use(child):

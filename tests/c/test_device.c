@@ -4,6 +4,7 @@
 
 #include "base/runtime.h"
 #include "check.h"
+#include "cuda/kernels.h"
 #include "device_memory.h"
 #include "double.h"
 #include "failures.h"
@@ -51,8 +52,12 @@ accepts_pointers_inside_allocations(void)
     char *memory = double_device_malloc(1, 4096);
     CHECK(check_pointer(memory, 4096, "a", &device, &status) == 0 && device == 1);
     CHECK(check_pointer(memory + 4095, 1, "a", &device, &status) == 0);
-    CHECK(double_device_split(memory, 1024) == 0);
+    CHECK(double_device_split(memory, 1024, 1) == 0);
     CHECK(check_pointer(memory + 1000, 3000, "a", &device, &status) == 0);
+    CHECK(double_device_split(memory + 1024, 1024, 0) == 0);
+    CHECK(check_pointer(memory + 1000, 1048, "a", &device, &status) == 0 && device == 1);
+    CHECK(check_pointer(memory + 1000, 1049, "a", &device, &status) < 0 && status.code == STATUS_VALUE);
+    CHECK(strstr(status.text, "1049 bytes") && strstr(status.text, "ends after 1048 bytes"), "%s", status.text);
     CHECK(double_calls("cudaGetDevice") == 0);
 }
 
@@ -143,20 +148,70 @@ static void
 a_device_that_did_not_start_is_tried_again(void)
 {
     static const char *const calls[] = {
-        "cudaGetDeviceCount",
-        "cudaGetDriverEntryPointByVersion",
-        "cudaGetDevice",
-        "cudaSetDevice",
-        "cudaMemGetInfo",
-        "cudaDeviceGetAttribute",
-        "cudaMemPoolCreate",
-        "cudaMemPoolSetAttribute",
-        "cudaEventCreateWithFlags",
+        "cudaGetDeviceCount",    "cudaGetDriverEntryPointByVersion",
+        "cudaGetDevice",         "cuDevicePrimaryCtxRetain",
+        "cuCtxGetCurrent",       "cuCtxSetCurrent",
+        "cudaMemGetInfo",        "cudaDeviceGetAttribute",
+        "cudaMemPoolCreate",     "cudaMemPoolSetAttribute",
         "cudaFuncGetAttributes",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         starting_call = calls[i];
         RUN(failure_of_the_starting_call);
+    }
+}
+
+static cudaStream_t
+stream_of_1(void)
+{
+    cudaStream_t stream;
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    return stream;
+}
+
+/* Another library's kernel on device 1 adds device 0's memory of ours to itself. */
+static void
+another_device_uses_the_memory(void)
+{
+    enum { N = 1000, BYTES = N * sizeof(int32_t) };
+    static int32_t ones[N], received[N];
+    struct status status;
+    void *memory;
+    for (int i = 0; i < N; i++)
+        ones[i] = i;
+    CHECK(device_allocate(0, NULL, BYTES, &memory, &status) == 0, "%s", status.text);
+    CHECK(device_copy_in(0, NULL, memory, ones, BYTES, &status) == 0, "%s", status.text);
+    const struct add_call call = {
+        .component = COMPONENT_I32, .a = memory, .b = memory, .c = memory, .n = N, .stream = stream_of_1()};
+    CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(call.stream) == cudaSuccess);
+    CHECK(device_copy_out(0, NULL, received, memory, BYTES, &status) == 0, "%s", status.text);
+    CHECK(received[1] == 2 && received[N - 1] == 2 * (N - 1) && double_faults() == 0);
+    release_memory(0, NULL, memory, BYTES);
+}
+
+static void
+memory_is_allocated_where_no_other_device_gets_access(void)
+{
+    struct status status;
+    void *memory;
+    if (starting_call)
+        double_fail(starting_call, 1, cudaErrorUnknown, 1);
+    else
+        double_peer_access(0);
+    CHECK(device_allocate(1, NULL, 64, &memory, &status) == 0, "%s", status.text);
+    CHECK(double_take_errors() == 0);
+    CHECK(starting_call || double_calls("cudaMemPoolSetAccess") == 0);
+    release_memory(1, NULL, memory, 64);
+}
+
+static void
+access_that_is_not_given_is_no_error(void)
+{
+    static const char *const calls[] = {"cudaMemPoolSetAccess", "cudaDeviceCanAccessPeer", NULL};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        starting_call = calls[i];
+        RUN(memory_is_allocated_where_no_other_device_gets_access);
     }
 }
 
@@ -299,6 +354,8 @@ main(void)
     RUN(a_known_range_answers_for_what_lies_in_it_alone);
     RUN(refuses_pointers_that_no_kernel_may_use);
     RUN(a_device_that_did_not_start_is_tried_again);
+    RUN(another_device_uses_the_memory);
+    access_that_is_not_given_is_no_error();
     RUN(versions_that_are_not_told_leave_no_error);
     RUN(no_gpu_is_told_from_an_old_driver);
     RUN(a_sticky_error_is_a_lost_device);

@@ -258,7 +258,6 @@ threads_and_streams_add_blocks_at_any_address(void)
             const struct host_schedule schedule = {.threads = 1 + which % 4,
                                                    .wakes = which & 8,
                                                    .streaming = which & 4,
-                                                   .streaming_alone = which & 2,
                                                    .narrow = which & 16,
                                                    .block = 4096};
             const unsigned flags = reference(COMPONENT_F32, a + which, b, expected, n);

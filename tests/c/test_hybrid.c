@@ -182,6 +182,26 @@ a_full_device_leaves_all_to_the_processor(void)
     arrays_free(&arrays);
 }
 
+/* A transfer leaves its slots as its last chunks had them. */
+static void
+the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    for (int pinned = 0; pinned <= 7; pinned += 7) {
+        struct arrays before = arrays_new(COMPONENT_F32, MIB, pinned), arrays = arrays_new(COMPONENT_F32, MIB, 7);
+        CHECK(transfer_add(&before.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&before));
+        for (int time = 0; time < 2; time++) {
+            double_reset(0);
+            memset(arrays.c, 0xee, arrays.bytes);
+            CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
+            CHECK(double_calls("cudaLaunchKernel") > 0, "pinned %d, time %d", pinned, time);
+        }
+        arrays_free(&before);
+        arrays_free(&arrays);
+    }
+}
+
 static struct arrays failing;
 
 static int
@@ -218,9 +238,9 @@ every_failure_is_told_or_made_good_and_leaves_nothing(void)
         const char *call;
         int told; /* at least */
     } calls[] = {
-        {"cudaPointerGetAttributes", 1}, {"cudaStreamCreateWithFlags", 0}, {"cudaMallocFromPoolAsync", 0},
-        {"cudaMemsetAsync", 1},          {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
-        {"cudaStreamQuery", 0},          {"cudaStreamSynchronize", 1},
+        {"cuPointerGetAttributes", 1}, {"cudaStreamCreateWithFlags", 0}, {"cudaMallocFromPoolAsync", 0},
+        {"cudaMemsetAsync", 1},        {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
+        {"cudaStreamQuery", 0},        {"cudaStreamSynchronize", 1},
     };
     failing = arrays_new(COMPONENT_I32, SHARED / 4 + 5, 7);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -243,6 +263,7 @@ main(void)
     RUN(a_fast_processor_leaves_the_gpu_nothing);
     RUN(a_long_addition_is_right_whoever_adds);
     RUN(a_full_device_leaves_all_to_the_processor);
+    RUN(the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid);
     RUN(every_failure_is_told_or_made_good_and_leaves_nothing);
     return check_report();
 }

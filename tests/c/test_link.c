@@ -42,6 +42,8 @@ a_link_carries_its_transfers_on_all_lanes(void)
     CHECK(is_about(gigabytes("32.0 GT/s PCIe\n", "16\n"), 63.0));
     CHECK(is_about(gigabytes("16.0 GT/s PCIe\n", "16\n"), 31.5));
     CHECK(is_about(gigabytes("16.0 GT/s PCIe\n", "8\n"), 15.75));
+    CHECK(is_about(gigabytes("8.0 GT/s PCIe\n", "16\n"), 15.75));
+    CHECK(is_about(gigabytes("5.0 GT/s PCIe\n", "16\n"), 8.0));
     CHECK(is_about(gigabytes("2.5 GT/s PCIe\n", "1\n"), 0.25));
     CHECK(gigabytes("Unknown\n", "16\n") == 0 && gigabytes("32.0 GT/s PCIe\n", "255\n") == 0, "unknown");
     CHECK(gigabytes("", "16\n") == 0 && gigabytes("32.0 GT/s PCIe\n", NULL) == 0 && gigabytes(NULL, "16\n") == 0);

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "choose/loop.h"
-#include "host/thresholds.h"
+#include "host/schedule.h"
 
 enum { MOST = 64 << 20 }; /* bytes */
 
@@ -35,9 +35,11 @@ the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores(void)
             const size_t n = bytes / sizeof(double);
             const struct plan plan = plan_of(&call, &addition, n, with_one);
             CHECK(plan.n == n, "%zu elements are planned, not %zu", plan.n, n);
-            CHECK(plan.schedule.alone == (plan.schedule.streaming_alone ? NULL : &call.below), "%zu bytes", bytes);
-            below += !plan.schedule.streaming_alone;
-            ours += plan.schedule.streaming_alone;
+            const bool woken = plan.schedule.wakes;
+            CHECK(plan.schedule.fallback == (plan.schedule.streaming || woken ? NULL : &call.below), "%zu bytes",
+                  bytes);
+            below += !plan.schedule.streaming;
+            ours += plan.schedule.streaming;
         }
     CHECK(below > 0 && ours > 0);
 }

@@ -50,6 +50,21 @@ region_of(const void *address)
     return (uintptr_t)address / HUGE_PAGE * HUGE_PAGE;
 }
 
+static bool next_is_aligned;
+
+/* The system's, but the next mapping begins on a huge page, behind a page that nobody may touch. */
+void *
+mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    if (next_is_aligned) {
+        next_is_aligned = false;
+        char *room = mmap(NULL, bytes + 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        address = (void *)region_of(room + 2 * HUGE_PAGE - 1);
+        flags |= MAP_FIXED;
+    }
+    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+}
+
 static void
 take_all(void)
 {
@@ -259,7 +274,7 @@ a_caller_whose_workers_are_busy_faults_in_one_page(void)
 {
     struct huge_region *region = huge_region_map();
     const size_t before = pages_there((uintptr_t)region);
-    threads_run(2, 2, 1, back_four_pages, region);
+    threads_run_all(2, 2, 1, back_four_pages, region);
     const size_t more = pages_there((uintptr_t)region) - before;
     CHECK(more == 1, "%zu more pages", more);
     huge_region_unmap(region);
@@ -347,6 +362,31 @@ a_region_has_room_for_so_much_and_no_more(void)
 }
 
 static void
+no_block_reaches_beyond_its_region(void)
+{
+    struct huge_region *region = huge_region_map();
+    CHECK(huge_region_cut(region, 64, MIB + 1, 64) != NULL);
+    const size_t cut = region->cut, begin = (cut + 64 + 63) / 64 * 64;
+    for (size_t bytes = HUGE_REGION - cut - 256; bytes <= HUGE_REGION - cut; bytes++) {
+        const char *block = huge_region_cut(region, 64, bytes, 64);
+        CHECK(block == (bytes <= HUGE_REGION - begin ? (char *)region + begin : NULL), "%zu", bytes);
+        region->cut = cut;
+    }
+    huge_region_unmap(region);
+}
+
+static void
+a_mapping_that_begins_on_a_huge_page_has_room_for_the_blocks_head(void)
+{
+    next_is_aligned = true;
+    char *block = output_pool_take(8 * MIB);
+    CHECK(!next_is_aligned && (uintptr_t)block % HUGE_PAGE == 0);
+    memset(block, 1, 8 * MIB);
+    output_pool_give(block);
+    CHECK(output_pool_empty() == 8 * MIB);
+}
+
+static void
 a_small_bound_or_a_system_without_huge_pages_cuts_none(void)
 {
     setenv("VECADD_POOL_BYTES", "33554431", 1);
@@ -363,8 +403,10 @@ main(void)
 {
     setenv("VECADD_POOL_BYTES", "1073741824", 1); /* more than any test keeps, on a small machine too */
     RUN(a_region_has_room_for_so_much_and_no_more);
+    RUN(no_block_reaches_beyond_its_region);
     RUN(a_small_bound_or_a_system_without_huge_pages_cuts_none);
     RUN(one_page_is_left_to_the_thread_that_writes_there);
+    RUN(a_mapping_that_begins_on_a_huge_page_has_room_for_the_blocks_head);
     if (system_backs_pages())
         RUN(a_caller_whose_workers_are_busy_faults_in_one_page);
     if (system_backs_pages())

@@ -49,8 +49,8 @@ static void
 every_failure_is_told_and_leaves_nothing(void)
 {
     static const char *const calls[] = {
-        "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
-        "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
+        "cuPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
+        "cudaMemcpyAsync",        "cudaLaunchKernel",          "cudaStreamSynchronize",
     };
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct status status;
@@ -64,7 +64,7 @@ every_failure_is_told_and_leaves_nothing(void)
         transfer_release();
         arrays_free(&failing);
     }
-    static const char *const zero_copys[] = {"cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
+    static const char *const zero_copys[] = {"cuPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
                                              "cudaLaunchKernel", "cudaStreamSynchronize"};
     options = NULL; /* by zero-copy */
     failing = arrays_new(COMPONENT_I32, 1000, 7);

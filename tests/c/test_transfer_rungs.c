@@ -57,7 +57,7 @@ run_rung(struct status *status)
         call.params[2] = 1 << 16; /* components a chunk */
     call.timeline = failing_with_timeline ? timeline_new() : NULL;
     memset(failing.c, 0xee, failing.bytes);
-    const int result = failing_rung->run(&call, status);
+    const int result = failing_rung->run(failing_rung, &call, status);
     double_clock(0);
     timeline_free(call.timeline);
     if (result < 0) {
@@ -74,6 +74,7 @@ rungs_add_and_fail_cleanly(void)
     static const char *const calls[] = {
         "cudaGetDevice",
         "cudaPointerGetAttributes",
+        "cuPointerGetAttributes",
         "cudaHostGetDevicePointer",
         "cudaDeviceGetAttribute",
         "cudaMalloc",

@@ -236,6 +236,12 @@ def test_arrays_without_elements_are_where_out_is(second_device, foreign):
     assert vecadd.explain(empty, 1, out).details["device"] == second_device
 
 
+def test_arrays_without_elements_are_where_device_says(second_device, foreign):
+    empty = foreign(np.zeros(0))
+    for device in (0, second_device):
+        assert vecadd.add(empty, empty, device=f"cuda:{device}").device == f"cuda:{device}"
+
+
 def test_out_in_a_tuple(device):
     a, out = vecadd.to_device(np.arange(10.0)), vecadd.to_device(np.zeros(10))
     assert vecadd.add(a, a, out=(out,)) is out

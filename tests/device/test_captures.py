@@ -345,9 +345,9 @@ BESIDE = {
     "a rung": lambda work: vecadd.ladder.run("grid_stride", work.ours, work.ours),
     "a transfer rung": lambda work: vecadd.ladder.run("streams2", *work.pinned),
     "a latency rung": lambda work: vecadd.ladder.run("graph", work.ours, work.ours, adds=10),
-    "rates": lambda work: _core.device_limits(0, 1 << 16, 2),
-    "the link": lambda work: _core.link_limits(0, 1 << 16, 2),
-    "launches": lambda work: _core.launch_limits(0),
+    "rates": lambda work: _core.probe("rates", 0, 1 << 16, 2),
+    "the link": lambda work: _core.probe("link", 0, 1 << 16, 2),
+    "launches": lambda work: _core.probe("launches", 0),
 }
 
 

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same_values, values
+from arrays import DTYPES, NUMPY_DTYPES, assert_same_values, values
 
 import vecadd
 from vecadd import _core
@@ -84,6 +84,14 @@ def test_device_is_named_as_torch_and_cupy_name_it(device, name):
 @pytest.mark.parametrize("x", [1.5, [1, 2, 3], [[1.0], [2.0]], np.float32(3), True], ids=repr)
 def test_what_numpy_makes_an_array_of_goes_to_the_device(device, x):
     assert_same_values(vecadd.to_device(x).numpy(), np.asarray(x))
+
+
+@pytest.mark.parametrize("dtype", [*(each for each in NUMPY_DTYPES if each.itemsize > 1)], ids=str)
+def test_other_byte_orders_and_layouts_keep_their_values(device, dtype):
+    a = values(dtype, 60, 1).reshape(6, 10)
+    shifted = np.frombuffer(b"x" + a.tobytes(), dtype, 60, 1).reshape(6, 10)
+    for x in (a.astype(dtype.newbyteorder()), shifted, a.T, a[::-2, ::3], np.broadcast_to(a[0], (4, 10))):
+        assert_same_values(vecadd.to_device(x).numpy(), np.ascontiguousarray(x.astype(dtype)))
 
 
 def test_source_may_be_changed_at_once(device):

@@ -93,6 +93,13 @@ def test_other_indices_are_refused(arrays, key, exception, message):
         arrays[1][key]
 
 
+def test_there_may_be_64_dimensions(device):
+    x, most = vecadd.to_device(np.array([1.5])), (1,) * 64
+    for many in (x.reshape(most), x[(None,) * 63]):
+        assert many.shape == most
+        assert_same_values((many + many).reshape(1).numpy(), np.array([3.0]))
+
+
 def test_view_keeps_the_memory(device):
     before = _core.memory_counts()["device_blocks"]
     a = np.arange(100.0)

@@ -4,6 +4,7 @@ Every test runs with each of the two devices current, and ends with that one cur
 """
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -104,6 +105,22 @@ def test_sum_comes_after_what_is_queued_on_the_other_device(make, foreign, drive
     assert_same_values(vecadd.add(x, x).numpy(), A + A)
 
 
+@pytest.mark.parametrize("source", ["DeviceArray", "sum"])
+def test_the_other_device_reads_and_writes_an_arrays_memory(make, foreign, driver, source):
+    for device, other in [(FIRST, SECOND), (SECOND, FIRST)]:
+        x = make["DeviceArray"](A, device)
+        x, want = (x, A) if source == "DeviceArray" else (x + x, A + A)
+        theirs, stream = foreign(np.zeros_like(A), device=other), driver.stream(other)
+        pointer = x.__cuda_array_interface__["data"][0]
+        driver.synchronize(device)
+        driver.copy(stream, theirs.pointer, pointer, A.nbytes, other)
+        assert_same_values(theirs.numpy(), want)
+        driver.write(theirs.pointer, A + 5)
+        driver.copy(stream, pointer, theirs.pointer, A.nbytes, other)
+        driver.synchronize(other)
+        assert_same_values(x.numpy(), A + 5)
+
+
 def test_stream_of_the_arrays_device(make, driver):
     x, stream = make["DeviceArray"](A, SECOND), driver.stream(SECOND)
     assert_same_values(vecadd.add(x, x, stream=stream).numpy(), A + A)
@@ -192,8 +209,9 @@ def test_bad_calls_leave_the_current_device(make, call):
         call(x)
 
 
-CALLS = ["cudaSetDevice", "cudaGetDevice", "cudaMallocFromPoolAsync", "cudaLaunchKernelExC", "cudaEventRecord",
-         "cudaStreamWaitEvent", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaEventCreateWithFlags"]  # fmt: skip
+CALLS = ["cuCtxSetCurrent", "cuCtxGetCurrent", "cudaGetDevice", "cudaMallocFromPoolAsync", "cudaLaunchKernelExC",
+         "cudaEventRecord", "cudaStreamWaitEvent", "cudaMemcpyAsync", "cudaStreamSynchronize",
+         "cudaEventCreateWithFlags"]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -363,6 +381,33 @@ def test_torchs_streams_and_captures_on_the_second_device(second_device, runtime
     torch.cuda.synchronize(SECOND)
     assert torch.equal(out, a + a)
     assert library.current() == before
+
+
+@pytest.mark.gpu
+def test_torch_copies_an_adopted_sum_between_gpus(second_device, runtime):
+    library = Torch() if runtime == "gpu" else pytest.skip("needs two GPUs")
+    torch = library.torch
+    for device, other in [(FIRST, SECOND), (SECOND, FIRST)]:
+        x = vecadd.to_device(A, device)
+        adopted, theirs = torch.from_dlpack(x + x), library.make(A, other)
+        assert torch.equal(torch.empty_like(theirs).copy_(adopted), theirs + theirs)
+        adopted.copy_(theirs)
+        assert_same_values(library.host(adopted), A)
+
+
+@pytest.mark.gpu
+def test_a_kernel_of_cupys_uses_an_adopted_sum_of_the_other_gpu(second_device, runtime):
+    cupy = CuPy().cupy if runtime == "gpu" else pytest.skip("needs two GPUs")
+    for device, other in [(FIRST, SECOND), (SECOND, FIRST)]:
+        x = vecadd.to_device(A, device)
+        adopted = cupy.from_dlpack(x + x)
+        with cupy.cuda.Device(other), warnings.catch_warnings():
+            warnings.simplefilter("ignore", cupy._util.PerformanceWarning)  # that peer access is slower
+            theirs = adopted + 1
+            cupy.add(adopted, 5, out=adopted)
+            cupy.cuda.get_current_stream().synchronize()
+        assert_same_values(theirs.get(), A + A + 1)
+        assert_same_values(adopted.get(), A + A + 5)
 
 
 def test_memory_is_not_freed_beside_a_capture_on_its_device(second_device, double, driver):

@@ -2,9 +2,10 @@
 
 #include "machine.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
 /* The control interface goes past failures, counts and the state of the driver. */
@@ -27,7 +28,7 @@ double_reset(unsigned seed)
     m.delayed = false;
     m.capacity = DEVICE_BYTES;
     m.flipped_copies = 0;
-    m.peer_access = true;
+    m.peer_access = m.memory_pools = true;
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
@@ -64,6 +65,13 @@ double_peer_access(int possible)
 {
     const auto lock = hold();
     the_machine().peer_access = possible != 0;
+}
+
+void
+double_memory_pools(int supported)
+{
+    const auto lock = hold();
+    the_machine().memory_pools = supported != 0;
 }
 
 void
@@ -133,12 +141,8 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
         }
     for (const auto &[handle, stream] : m.stream_handles)
         *streams += !stream->foreign;
-    std::set<const capture *> captures; /* each keeps a graph, whether its stream is in use or not */
-    for (const stream_ptr &stream : m.streams)
-        if (stream->capturing && !stream->destroyed)
-            captures.insert(stream->capturing.get());
     *events = m.event_handles.size();
-    *graphs = m.graph_handles.size() + m.graph_exec_handles.size() + captures.size();
+    *graphs = m.graph_handles.size() + m.graph_exec_handles.size() + m.captures.size();
 }
 
 void
@@ -171,7 +175,9 @@ void *
 double_device_malloc(int device, size_t bytes)
 {
     const auto lock = hold();
-    return block_new(the_machine(), bytes, memory_kind::foreign, device)->start;
+    machine &m = the_machine();
+    m.contexts.at(m.primary[device]).active = true;
+    return block_new(m, bytes, memory_kind::foreign, device)->start;
 }
 
 void
@@ -187,7 +193,7 @@ double_device_free(void *memory)
 }
 
 int
-double_device_split(void *memory, size_t bytes)
+double_device_split(void *memory, size_t bytes, int device)
 {
     const auto lock = hold();
     machine &m = the_machine();
@@ -197,6 +203,7 @@ double_device_split(void *memory, size_t bytes)
     const auto second = std::make_shared<block>(*first);
     second->start += bytes;
     second->bytes -= bytes;
+    second->device = device;
     first->bytes = bytes;
     m.blocks[reinterpret_cast<uintptr_t>(second->start)] = second;
     return 0;
@@ -213,6 +220,26 @@ opened(machine &m, const void *address, size_t bytes)
     finish_device(m, found->device);
     open_memory(m, found->device);
     return found;
+}
+
+void *
+double_context_create(int device)
+{
+    CUcontext made = nullptr;
+    cuCtxCreate_v4(&made, nullptr, 0, device);
+    return made;
+}
+
+void
+double_context_destroy(void *context)
+{
+    cuCtxDestroy_v2(static_cast<CUcontext>(context));
+}
+
+void *
+double_current_context(void)
+{
+    return reinterpret_cast<void *>(current_context());
 }
 
 int
@@ -250,6 +277,8 @@ double_stream_create(int device, int nonblocking)
     machine &m = the_machine();
     const stream_ptr made = stream_new(m, device, !nonblocking);
     made->foreign = true;
+    made->context = current_context() && current_device() == device ? current_context() : m.primary[device];
+    m.contexts.at(made->context).active = true;
     void *const handle = handle_new<void *>(m);
     m.stream_handles[reinterpret_cast<uintptr_t>(handle)] = made;
     return handle;

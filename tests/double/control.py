@@ -23,6 +23,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_report_earlier": (None, _INT),
     "double_capacity": (None, _SIZE),
     "double_peer_access": (None, _INT),
+    "double_memory_pools": (None, _INT),
     "double_flip_copies": (None, _INT),
     "double_take_errors": (_INT,),
     "double_fill_queues": (None, _INT),
@@ -34,9 +35,13 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_devices": (None, _INT),
     "double_driver": (None, _INT),
     "double_current_device": (_INT, _INT),
+    "double_contexts": (_INT, _INT),
+    "double_current_context": (_POINTER,),
+    "double_context_create": (_POINTER, _INT),
+    "double_context_destroy": (None, _POINTER),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
-    "double_device_split": (_INT, _POINTER, _SIZE),
+    "double_device_split": (_INT, _POINTER, _SIZE, _INT),
     "double_device_write": (_INT, _POINTER, ctypes.c_char_p, _SIZE),
     "double_device_read": (_INT, ctypes.c_char_p, _POINTER, _SIZE),
     "double_stream_create": (_POINTER, _INT, _INT),
@@ -48,6 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_capture_end": (_POINTER, _POINTER),
     "double_graph_launch": (_INT, _POINTER, _POINTER),
     "double_graph_destroy": (_INT, _POINTER),
+    "double_take_capture_mode": (_INT,),
 }
 
 
@@ -70,7 +76,7 @@ class Live(NamedTuple):
     pinned_blocks: int
     streams: int
     events: int
-    graphs: int  # those that are instantiated too, and one for each capture that was not ended
+    graphs: int  # those that are instantiated too, and captures that were not ended
 
 
 def reset(seed: int = 0) -> None:
@@ -99,6 +105,11 @@ def capacity(nbytes: int) -> None:
 def peer_access(possible: bool) -> None:
     """Whether any device could use another one's memory."""
     _library().double_peer_access(possible)
+
+
+def memory_pools(supported: bool) -> None:
+    """Whether devices have stream-ordered memory, which some virtual GPUs lack."""
+    _library().double_memory_pools(supported)
 
 
 def flip_copies(count: int) -> None:
@@ -179,6 +190,26 @@ def current_device(device: int = -1) -> int:
     return int(_library().double_current_device(device))
 
 
+def contexts(device: int) -> int:
+    """How many contexts a device has."""
+    return int(_library().double_contexts(device))
+
+
+def current_context() -> int:
+    """The handle of this thread's current context; 0 for none."""
+    return _library().double_current_context() or 0
+
+
+def context_create(device: int = 0) -> int:
+    """The handle of another library's context on a device, current from now on."""
+    return int(_library().double_context_create(device))
+
+
+def context_destroy(context: int) -> None:
+    """Ends it with all that was made in it; what was current before it is again."""
+    _library().double_context_destroy(context)
+
+
 def driver(version: int) -> None:
     """The driver's version as CUDA counts it, for this process and the children it starts; 0 is no driver."""
     os.environ["VECADD_DOUBLE_DRIVER"] = str(version)
@@ -197,9 +228,10 @@ def device_free(pointer: int) -> None:
     _library().double_device_free(pointer)
 
 
-def device_split(pointer: int, nbytes: int) -> None:
-    """Makes two adjacent allocations of one, the second at pointer + nbytes; each is freed by itself."""
-    assert _library().double_device_split(pointer, nbytes) == 0, f"no allocation of more than {nbytes} bytes"
+def device_split(pointer: int, nbytes: int, device: int = 0) -> None:
+    """Makes two adjacent allocations of one, the second at pointer + nbytes and of that device; each is freed by
+    itself."""
+    assert _library().double_device_split(pointer, nbytes, device) == 0, f"no allocation of more than {nbytes} bytes"
 
 
 def device_write(pointer: int, content: bytes) -> None:
@@ -260,3 +292,8 @@ def graph_launch(graph: int, stream: int) -> None:
 
 def graph_destroy(graph: int) -> None:
     assert _library().double_graph_destroy(graph) == 0
+
+
+def take_capture_mode() -> int:
+    """This thread's capture mode, which is CUDA's first one, 0, afterwards: another's captures end by its waits."""
+    return int(_library().double_take_capture_mode())

@@ -44,6 +44,17 @@ open_for(machine &m, const end &e)
         open_memory(m, e.in->device);
 }
 
+/* A pool's memory needs an access of the device that copies; plain memory does not. */
+static bool
+reaches(const end &e, int device)
+{
+    if (!e.on_device() || !e.in->pool || e.in->device == device || e.in->pool->access >> device & 1)
+        return true;
+    fault("%p is of a pool of device %d, and device %d copies it without access", static_cast<void *>(e.start),
+          e.in->device, device);
+    return false;
+}
+
 static void
 run_copy(machine &m, const end &target, const end &source)
 {
@@ -85,7 +96,10 @@ copy_queue(machine &m, void *target_start, const void *source_start, size_t byte
         staged = std::make_shared<std::vector<char>>(source.start, source.start + bytes);
         source.start = staged->data();
     }
-    *queued = enqueue(m, stream, [&m, target, source, staged] { run_copy(m, target, source); });
+    *queued = enqueue(m, stream, [&m, target, source, staged, device = stream->device] {
+        if (reaches(target, device) && reaches(source, device))
+            run_copy(m, target, source);
+    });
     return cudaSuccess;
 }
 

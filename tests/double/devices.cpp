@@ -1,11 +1,7 @@
-#include "double.h"
-
 #include "machine.h"
 
 #include <cstdio>
 #include <cstring>
-
-static thread_local int current = 0;
 
 enum {
     CC_MAJOR = 9,
@@ -15,21 +11,6 @@ enum {
     MEMORY_BUS_BITS = 128,
     FIRST_PCI_BUS = 0x41
 };
-
-int
-current_device()
-{
-    return current;
-}
-
-int
-double_current_device(int device)
-{
-    const int before = current;
-    if (device != -1)
-        current = device;
-    return before;
-}
 
 /* Needs no driver and works in a forked child, where another thread may have held the lock for ever. */
 static cudaError_t
@@ -67,39 +48,12 @@ cudaGetDeviceCount(int *count)
 }
 
 cudaError_t
-cudaGetDevice(int *device)
-{
-    return cuda_call(__func__, [&](machine &) {
-        *device = current;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t
-cudaSetDevice(int device)
-{
-    return cuda_call(__func__, [&](machine &m) {
-        if (device < 0 || device >= m.devices)
-            return cudaErrorInvalidDevice;
-        current = device;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t
-cudaInitDevice(int device, unsigned, unsigned)
-{
-    return cuda_call(
-        __func__, [&](machine &m) { return device < 0 || device >= m.devices ? cudaErrorInvalidDevice : cudaSuccess; });
-}
-
-cudaError_t
 cudaDeviceSynchronize(void)
 {
     return cuda_call(__func__, [&](machine &m) {
-        const cudaError_t error = forbidden_beside_captures(m, current);
+        const cudaError_t error = forbidden_beside_captures(m, current_device());
         if (error == cudaSuccess)
-            finish_device(m, current);
+            finish_device(m, current_device());
         return error;
     });
 }
@@ -131,7 +85,7 @@ cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
         properties->canMapHostMemory = 1;
         properties->canUseHostPointerForRegisteredMem = 1;
         properties->hostRegisterSupported = 1;
-        properties->memoryPoolsSupported = 1;
+        properties->memoryPoolsSupported = m.memory_pools;
         properties->concurrentKernels = 1;
         properties->pciBusID = FIRST_PCI_BUS + device;
         return cudaSuccess;
@@ -161,7 +115,6 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrCanMapHostMemory, 1},
         {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
         {cudaDevAttrHostRegisterSupported, 1},
-        {cudaDevAttrMemoryPoolsSupported, 1},
         {cudaDevAttrManagedMemory, 1},
         {cudaDevAttrConcurrentManagedAccess, 1},
         {cudaDevAttrPageableMemoryAccess, 0},
@@ -172,7 +125,9 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         if (device < 0 || device >= m.devices)
             return cudaErrorInvalidDevice;
         const auto found = attributes.find(attribute);
-        if (attribute == cudaDevAttrPciBusId)
+        if (attribute == cudaDevAttrMemoryPoolsSupported)
+            *value = m.memory_pools;
+        else if (attribute == cudaDevAttrPciBusId)
             *value = FIRST_PCI_BUS + device;
         else if (found != attributes.end())
             *value = found->second;
@@ -215,16 +170,16 @@ cudaError_t
 cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     return cuda_call(__func__, [&](machine &m) {
-        const cudaError_t error = two_devices(m, current, peer);
+        const cudaError_t error = two_devices(m, current_device(), peer);
         if (error != cudaSuccess)
             return error;
         if (flags)
             return cudaErrorInvalidValue;
         if (!m.peer_access)
             return cudaErrorPeerAccessUnsupported;
-        if (m.peers[current] >> peer & 1)
+        if (m.peers[current_device()] >> peer & 1)
             return cudaErrorPeerAccessAlreadyEnabled;
-        m.peers[current] |= 1u << peer;
+        m.peers[current_device()] |= 1u << peer;
         return cudaSuccess;
     });
 }
@@ -233,13 +188,13 @@ cudaError_t
 cudaDeviceDisablePeerAccess(int peer)
 {
     return cuda_call(__func__, [&](machine &m) {
-        const cudaError_t error = two_devices(m, current, peer);
+        const cudaError_t error = two_devices(m, current_device(), peer);
         if (error != cudaSuccess)
             return error;
-        if (!(m.peers[current] >> peer & 1))
+        if (!(m.peers[current_device()] >> peer & 1))
             return cudaErrorPeerAccessNotEnabled;
-        finish_device(m, current);
-        m.peers[current] &= ~(1u << peer);
+        finish_device(m, current_device());
+        m.peers[current_device()] &= ~(1u << peer);
         return cudaSuccess;
     });
 }

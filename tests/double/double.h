@@ -37,6 +37,9 @@ void double_delay(const char *call, int microseconds);
 /* Whether any device could use another one's memory: 1 after a reset. */
 void double_peer_access(int possible);
 
+/* Whether devices have stream-ordered memory, which some virtual GPUs lack: 1 after a reset. */
+void double_memory_pools(int supported);
+
 /* So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed. */
 void double_flip_copies(int count);
 
@@ -76,7 +79,8 @@ long double_calls(const char *call);
 /* How many faults there were since the reset. */
 long double_faults(void);
 
-/* What was made by CUDA calls and not yet given back. A capture that was not ended is a graph. */
+/* What was made by CUDA calls and not yet given back. A capture that was not ended is a graph, and keeps the memory
+ * that was allocated in it. */
 void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
                  size_t *graphs);
 
@@ -90,17 +94,26 @@ int double_persisting(int device, size_t bytes);
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);
 
-/* The calling thread's current device; another one from now on where `device` is not -1. Gives the one until now. */
+/* The calling thread's current device; another one's primary context is current from now on where `device` is not -1.
+ * Gives the device until now. */
 int double_current_device(int device);
+
+/* How many contexts a device has, and the calling thread's current one: NULL for none. */
+int double_contexts(int device);
+void *double_current_context(void);
+
+/* Another library's context beside the device's primary one, current from now on; its end takes what was made in it. */
+void *double_context_create(int device);
+void double_context_destroy(void *context);
 
 /* The driver's version as CUDA counts it: 0 is no driver, below CUDART_VERSION is one too old. */
 void double_driver(int version);
 
 /* Another library's memory: known to the driver, not counted by double_live. A split makes two adjacent allocations
- * of one, `bytes` from its start; each is freed by itself. */
+ * of one, `bytes` from its start, the second of that device; each is freed by itself. */
 void *double_device_malloc(int device, size_t bytes);
 void double_device_free(void *memory);
-int double_device_split(void *memory, size_t bytes);
+int double_device_split(void *memory, size_t bytes, int device);
 
 /* Copies after everything that is queued on the memory's device, and waits. 0, or -1 where it is no device memory. */
 int double_device_write(void *device, const void *host, size_t bytes);
@@ -121,6 +134,9 @@ int double_capture_begin(void *stream);
 void *double_capture_end(void *stream);
 int double_graph_launch(void *graph, void *stream);
 int double_graph_destroy(void *graph);
+
+/* The calling thread's capture mode, which is CUDA's first one, global, afterwards. */
+int double_take_capture_mode(void);
 
 #pragma GCC visibility pop
 

@@ -10,6 +10,12 @@ static const struct {
     void *function;
     unsigned since; /* the version of CUDA that brought it */
 } entry_points[] = {
+    {"cuCtxCreate", reinterpret_cast<void *>(cuCtxCreate_v4), 12050},
+    {"cuCtxDestroy", reinterpret_cast<void *>(cuCtxDestroy_v2), 4000},
+    {"cuCtxGetCurrent", reinterpret_cast<void *>(cuCtxGetCurrent), 4000},
+    {"cuCtxSetCurrent", reinterpret_cast<void *>(cuCtxSetCurrent), 4000},
+    {"cuDevicePrimaryCtxGetState", reinterpret_cast<void *>(cuDevicePrimaryCtxGetState), 7000},
+    {"cuDevicePrimaryCtxRetain", reinterpret_cast<void *>(cuDevicePrimaryCtxRetain), 7000},
     {"cuPointerGetAttributes", reinterpret_cast<void *>(cuPointerGetAttributes), 7000},
     {"cuTensorMapEncodeTiled", reinterpret_cast<void *>(cuTensorMapEncodeTiled), 12000},
 };

@@ -14,7 +14,7 @@ create(machine &m, cudaEvent_t *handle, unsigned flags)
         return cudaErrorInvalidValue;
     *handle = handle_new<cudaEvent_t>(m);
     const auto made = std::make_shared<event>();
-    made->device = current_device();
+    made->context = current_context();
     made->timing = !(flags & cudaEventDisableTiming);
     m.event_handles[reinterpret_cast<uintptr_t>(*handle)] = made;
     return cudaSuccess;
@@ -50,7 +50,7 @@ cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
         const cudaError_t error = usable_stream(m, stream_handle, stream);
         if (error != cudaSuccess)
             return error;
-        if (!recorded || recorded->device != stream->device)
+        if (!recorded || recorded->context != (stream->context ? stream->context : current_context()))
             return cudaErrorInvalidResourceHandle;
         recorded->captured = stream->capturing;
         recorded->captured_after = stream->captured_tail;

@@ -1,6 +1,8 @@
 /* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, memory, and events that
  * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. What ends a
  * capture is conformance/captures.c's table. */
+#include "double.h"
+
 #include "machine.h"
 
 #include <algorithm>
@@ -56,6 +58,12 @@ cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
         std::swap(*mode, thread_mode);
         return cudaSuccess;
     });
+}
+
+int
+double_take_capture_mode(void)
+{
+    return std::exchange(thread_mode, cudaStreamCaptureModeGlobal);
 }
 
 /* Ends every capture that forbids the call. */
@@ -125,6 +133,7 @@ cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
         made->mode = mode;
         made->thread = std::this_thread::get_id();
         made->origin = stream;
+        m.captures.push_back(made);
         begin(stream, made);
         return cudaSuccess;
     });
@@ -146,10 +155,22 @@ joined(const stream &origin)
     return std::find(reached.begin(), reached.end(), false) == reached.end();
 }
 
+static void
+end_capture(machine &m, const capture_ptr &ended)
+{
+    m.captures.erase(std::find(m.captures.begin(), m.captures.end(), ended));
+    for (const stream_ptr &other : m.streams)
+        if (other->capturing == ended)
+            begin(other, nullptr);
+}
+
+/* One that is made to fail ends the capture all the same. */
 cudaError_t
 cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result)
 {
-    return cuda_call(__func__, [&](machine &m) {
+    bool refused = true;
+    const cudaError_t error = cuda_call(__func__, [&](machine &m) {
+        refused = false;
         const stream_ptr stream = stream_of(m, handle);
         if (!result)
             return cudaErrorInvalidValue;
@@ -162,9 +183,7 @@ cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result)
         if (ended->mode != cudaStreamCaptureModeRelaxed && ended->thread != std::this_thread::get_id())
             return cudaErrorStreamCaptureWrongThread;
         const bool complete = joined(*stream);
-        for (const stream_ptr &other : m.streams)
-            if (other->capturing == ended)
-                begin(other, nullptr);
+        end_capture(m, ended);
         if (ended->invalid)
             return cudaErrorStreamCaptureInvalidated;
         if (!complete)
@@ -173,6 +192,14 @@ cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result)
         m.graph_handles[reinterpret_cast<uintptr_t>(*result)] = std::make_unique<graph>(std::move(ended->captured));
         return cudaSuccess;
     });
+    if (refused && !forked_child()) {
+        machine &m = the_machine();
+        const std::lock_guard<std::mutex> lock(m.mutex);
+        const stream_ptr stream = stream_of(m, handle);
+        if (stream && stream->capturing && stream->capturing->origin.lock() == stream)
+            end_capture(m, capture_ptr(stream->capturing));
+    }
+    return error;
 }
 
 cudaError_t

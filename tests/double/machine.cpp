@@ -31,6 +31,8 @@ machine::machine() : random(environment("VECADD_DOUBLE_SEED", 0))
 {
     machine_shape(*this);
     for (int device = 0; device < MAX_DEVICES; ++device) {
+        primary[device] = next_handle += 16;
+        contexts[primary[device]] = {device, false};
         default_pools[device].device = device;
         legacy[device] = stream_new(*this, device, true);
         legacy[device]->legacy = true;
@@ -96,6 +98,12 @@ is_sticky(cudaError_t error)
     }
 }
 
+bool
+is_driver_call(const char *name)
+{
+    return name[2] >= 'A' && name[2] <= 'Z';
+}
+
 static cudaError_t
 injected(machine &m, const char *name)
 {
@@ -118,12 +126,12 @@ injected(machine &m, const char *name)
 static bool
 could_wait(const std::string &name)
 {
-    static const auto &names =
-        *new std::set<std::string>{"cudaMalloc",          "cudaMallocManaged",       "cudaFree",
-                                   "cudaMallocHost",      "cudaHostAlloc",           "cudaFreeHost",
-                                   "cudaHostRegister",    "cudaHostUnregister",      "cudaMemPoolCreate",
-                                   "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
-                                   "cudaGraphExecDestroy"}; /* never destroyed: threads may call at exit */
+    static const auto &names = *new std::set<std::string>{
+        "cudaMalloc",           "cudaMallocManaged",       "cudaFree",
+        "cudaMallocHost",       "cudaHostAlloc",           "cudaFreeHost",
+        "cudaHostRegister",     "cudaHostUnregister",      "cudaMemPoolCreate",
+        "cudaMemPoolTrimTo",    "cudaMemPoolSetAttribute", "cudaMemPoolSetAccess",
+        "cudaGraphInstantiate", "cudaGraphExecDestroy"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 
@@ -193,7 +201,7 @@ call_enter(machine &m, const char *name, bool needs_driver)
     m.owner = getpid();
     if (m.devices == 0)
         return cudaErrorNoDevice;
-    if (m.sticky != cudaSuccess)
+    if (m.sticky != cudaSuccess && !is_driver_call(name))
         return m.sticky;
     return could_wait(name) ? forbidden_in_capture(m) : cudaSuccess;
 }
@@ -221,6 +229,8 @@ last_error(machine &m)
 cudaError_t
 call_leave(machine &m, const char *name, cudaError_t error)
 {
+    if (is_driver_call(name)) /* the last error is the runtime's */
+        return error;
     if (error == cudaSuccess)
         error = m.sticky; /* work that this call waited for went wrong */
     if (error == cudaSuccess && m.earlier != cudaSuccess && waits_or_gives_back(name))

@@ -5,6 +5,7 @@
  * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
  * blocks.cpp    the threads of a block               l2.cpp    what kernels ask the L2 to keep
+ * contexts.cpp  the driver's contexts, and which one is a thread's current
  * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp, tensor_map.cpp,
  * entry_points.cpp: the CUDA calls
  * allocations.cpp, clock.cpp: the C library's calls that a test decides
@@ -88,9 +89,17 @@ struct capture {
 };
 using capture_ptr = std::shared_ptr<capture>;
 
+/* A context of the driver's, known by its handle. */
+struct context {
+    int device;
+    bool active;          /* a primary one is not until something needs it, and is never destroyed */
+    uintptr_t before = 0; /* another one: what was current when it was made */
+};
+
 struct stream {
     int device;
-    bool blocking; /* ordered with the legacy default stream, in both directions */
+    uintptr_t context = 0; /* that it was made in; 0: a default stream, of whichever is current */
+    bool blocking;         /* ordered with the legacy default stream, in both directions */
     bool legacy;
     bool foreign;           /* another library's */
     bool destroyed = false; /* the handle is gone; what was queued goes on */
@@ -101,7 +110,7 @@ struct stream {
 using stream_ptr = std::shared_ptr<stream>;
 
 struct event {
-    int device;
+    uintptr_t context;
     bool timing;
     work_ptr recorded;
     capture_ptr captured; /* recorded in a stream that captures: a point in the graph alone */
@@ -125,6 +134,7 @@ struct block {
     size_t bytes;
     memory_kind kind;
     int device;
+    uintptr_t context = 0;          /* whose end is the memory's; 0: none's, as of a pool's memory */
     std::shared_ptr<mapping> pages; /* none where registered */
     struct pool *pool = nullptr;    /* where stream-ordered */
     bool allocated = true;          /* its allocation has happened in stream order */
@@ -143,6 +153,7 @@ using block_ptr = std::shared_ptr<block>;
 
 struct pool {
     int device;
+    unsigned access = 0; /* bit d: device d, another one, may use its memory */
     uint64_t threshold = 0;
     uint64_t used = 0, used_high = 0;         /* bytes allocated and not freed in stream order */
     uint64_t reserved = 0, reserved_high = 0; /* used, and kept for later allocations */
@@ -181,9 +192,12 @@ struct machine {
     stream_ptr legacy[MAX_DEVICES];
     std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
     uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */
+    std::map<uintptr_t, context> contexts;
+    uintptr_t primary[MAX_DEVICES] = {};
     std::map<uintptr_t, stream_ptr> stream_handles;
     std::map<uintptr_t, std::shared_ptr<event>> event_handles;
     std::map<uintptr_t, std::unique_ptr<pool>> pool_handles;
+    std::vector<capture_ptr> captures; /* that were not ended, whatever has become of their streams */
     std::map<uintptr_t, std::unique_ptr<graph>> graph_handles;
     std::map<uintptr_t, std::unique_ptr<graph_exec>> graph_exec_handles;
     std::vector<std::unique_ptr<pool>> retired_pools; /* destroyed, perhaps with allocations */
@@ -197,6 +211,7 @@ struct machine {
     std::unordered_map<uintptr_t, bool> evict_last; /* by line of the L2: loaded so, and not demoted since */
     unsigned peers[MAX_DEVICES] = {};               /* bit e of entry d: device d may use plain memory of device e */
     bool peer_access = true;                        /* any device could use another's memory */
+    bool memory_pools = true;                       /* devices have stream-ordered memory */
     int flipped_copies = 0;    /* copies between devices from now on that arrive with one bit wrong */
     unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
 
@@ -220,6 +235,7 @@ cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
 cudaError_t call_leave(machine &m, const char *name, cudaError_t error);
 cudaError_t take_last_error(machine &m, bool clear);
 bool is_sticky(cudaError_t error);
+bool is_driver_call(const char *name); /* one of the driver's, cuCtxSetCurrent, and not of the runtime's */
 void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A fault after which the machine goes on: CUDA tells the caller, or breaks a promise now and then. */
 void misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -227,6 +243,9 @@ void misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void wait_for_room(const char *name); /* as a call does while a queue is full; without the machine's lock */
 void fill_queues(bool full);
 int waiting_for_room();
+
+/* contexts.cpp. Binds the current device's primary context to a thread that has none, as most calls do. */
+void bind_context(machine &m, const char *name);
 
 template <typename Body>
 cudaError_t
@@ -239,13 +258,17 @@ cuda_call(const char *name, Body body)
     delay(m, name);
     const std::lock_guard<std::mutex> lock(m.mutex);
     cudaError_t error = call_enter(m, name, true);
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
+        bind_context(m, name);
         error = body(m);
+    }
     return call_leave(m, name, error);
 }
 
-/* devices.cpp */
+/* contexts.cpp */
 int current_device();
+uintptr_t current_context();
+void make_current(machine &m, int device); /* its primary context, made where there is none */
 
 /* queue.cpp */
 stream_ptr stream_of(machine &m, cudaStream_t handle); /* ends the process where there is no such stream */

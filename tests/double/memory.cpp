@@ -71,6 +71,8 @@ block_release(machine &m, const block_ptr &block)
 {
     if (block->pool)
         pool_take_back(m, *block->pool, block->bytes);
+    else if (block->kind == memory_kind::pinned)
+        m.pinned_bytes -= block->bytes;
     else
         m.device_bytes[block->device] -= block->bytes;
     block_erase(m, block);
@@ -95,7 +97,8 @@ may_touch(machine &m, const void *address, int device)
         fault("%p is used and is not memory of a device: ordinary host memory, or freed by now", address);
     else if (!found->allocated)
         fault("%p is used before its allocation in stream order", address);
-    else if (found->on_device() && found->device != device && (found->pool || !(m.peers[device] >> found->device & 1)))
+    else if (found->on_device() && found->device != device &&
+             !(found->pool ? found->pool->access >> device & 1 : m.peers[device] >> found->device & 1))
         fault("%p is memory of device %d and is used by a kernel on device %d", address, found->device, device);
     else
         return true;
@@ -139,7 +142,9 @@ allocate(machine &m, void **memory, size_t bytes, memory_kind kind)
     if (used > capacity || bytes > capacity - used)
         return cudaErrorMemoryAllocation;
     used += bytes;
-    *memory = block_new(m, bytes, kind, device)->start;
+    const block_ptr made = block_new(m, bytes, kind, device);
+    made->context = current_context();
+    *memory = made->start;
     return cudaSuccess;
 }
 
@@ -207,8 +212,7 @@ cudaFreeHost(void *memory)
         const block_ptr found = block_at(m, memory);
         if (!found || found->start != memory || found->kind != memory_kind::pinned)
             return cudaErrorInvalidValue;
-        m.pinned_bytes -= found->bytes;
-        block_erase(m, found);
+        block_release(m, found);
         return cudaSuccess;
     });
 }

@@ -5,13 +5,21 @@
 
 #include <cstring>
 
+/* Memory of a capture's own is not known before its graph runs. */
+static block_ptr
+known_at(machine &m, const void *address)
+{
+    const block_ptr found = block_at(m, address);
+    return found && found->of_graph && !found->allocated ? nullptr : found;
+}
+
 cudaError_t
 cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *address)
 {
     return cuda_call(__func__, [&](machine &m) {
         if (!attributes)
             return cudaErrorInvalidValue;
-        const block_ptr found = block_at(m, address);
+        const block_ptr found = known_at(m, address);
         void *const pointer = const_cast<void *>(address);
         *attributes = {};
         attributes->type = !found                                ? cudaMemoryTypeUnregistered
@@ -74,7 +82,7 @@ CUresult
 cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr address)
 {
     return static_cast<CUresult>(cuda_call(__func__, [&](machine &m) {
-        const block_ptr found = block_at(m, reinterpret_cast<void *>(address));
+        const block_ptr found = known_at(m, reinterpret_cast<void *>(address));
         CUresult result = CUDA_SUCCESS;
         for (unsigned i = 0; i < count && result == CUDA_SUCCESS; ++i)
             result = attribute_of(found, attributes[i], address, values[i]);

@@ -11,6 +11,28 @@ pool_of(machine &m, cudaMemPool_t handle)
     return found == m.pool_handles.end() ? nullptr : found->second.get();
 }
 
+/* Which other devices may use a pool's memory, the one that there is too. */
+cudaError_t
+cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc *wanted, size_t count)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *const p = pool_of(m, handle);
+        if (!p || !wanted)
+            return cudaErrorInvalidValue;
+        for (size_t i = 0; i < count; ++i) {
+            const int device = wanted[i].location.id;
+            if (wanted[i].location.type != cudaMemLocationTypeDevice || device < 0 || device >= m.devices ||
+                device == p->device || !m.peer_access)
+                return cudaErrorInvalidDevice;
+        }
+        for (size_t i = 0; i < count; ++i) {
+            const unsigned bit = 1u << wanted[i].location.id;
+            p->access = wanted[i].flags == cudaMemAccessFlagsProtReadWrite ? p->access | bit : p->access & ~bit;
+        }
+        return cudaSuccess;
+    });
+}
+
 static void
 shrink(machine &m, pool &p, uint64_t keep)
 {
@@ -51,6 +73,8 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
 {
     if (!p || !memory)
         return cudaErrorInvalidValue;
+    if (!m.memory_pools)
+        return cudaErrorNotSupported;
     if (!stream->capturing) {
         const cudaError_t error = forbidden_in_capture(m);
         if (error != cudaSuccess)
@@ -152,6 +176,8 @@ cudaMemPoolCreate(cudaMemPool_t *handle, const cudaMemPoolProps *properties)
             properties->location.type != cudaMemLocationTypeDevice || properties->location.id < 0 ||
             properties->location.id >= m.devices)
             return cudaErrorInvalidValue;
+        if (!m.memory_pools)
+            return cudaErrorNotSupported;
         *handle = handle_new<cudaMemPool_t>(m);
         auto made = std::make_unique<pool>();
         made->device = properties->location.id;

@@ -225,13 +225,18 @@ finish_prerequisites(machine &m)
     }
 }
 
+/* In a random order of the streams: by their age, one that was made early would hardly ever come late. */
 void
 finish_device(machine &m, int device)
 {
-    const std::vector<stream_ptr> streams = m.streams;
-    for (const stream_ptr &s : streams)
-        if (s->device == device)
-            finish(m, s->tail);
+    std::vector<stream_ptr> busy;
+    for (const stream_ptr &s : m.streams)
+        if (s->device == device && s->tail && !s->tail->settled())
+            busy.push_back(s);
+    for (size_t left = busy.size(); left > 1; --left)
+        std::swap(busy[left - 1], busy[m.below(static_cast<unsigned>(left))]);
+    for (const stream_ptr &s : busy)
+        finish(m, s->tail);
 }
 
 bool

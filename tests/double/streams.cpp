@@ -8,8 +8,9 @@ create(machine &m, cudaStream_t *handle, unsigned flags)
     if (!handle || flags & ~static_cast<unsigned>(cudaStreamNonBlocking))
         return cudaErrorInvalidValue;
     *handle = handle_new<cudaStream_t>(m);
-    m.stream_handles[reinterpret_cast<uintptr_t>(*handle)] =
-        stream_new(m, current_device(), !(flags & cudaStreamNonBlocking));
+    const stream_ptr made = stream_new(m, current_device(), !(flags & cudaStreamNonBlocking));
+    made->context = current_context();
+    m.stream_handles[reinterpret_cast<uintptr_t>(*handle)] = made;
     return cudaSuccess;
 }
 

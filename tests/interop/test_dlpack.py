@@ -483,6 +483,12 @@ def test_numpy_takes_it_as_a_copy_on_the_host(device):
     assert_same_values(np.from_dlpack(vecadd.to_device(a), device="cpu"), a)
 
 
+@pytest.mark.parametrize(("max_version", "name"), [(None, b"dltensor"), ((1, 0), b"dltensor_versioned")])
+def test_the_copy_on_the_host_is_of_the_form_that_the_consumer_knows(device, max_version, name):
+    x = vecadd.to_device(np.ones(3))
+    assert name_of(x.__dlpack__(dl_device=(1, 0), max_version=max_version)) == name
+
+
 def test_nothing_is_left_of_dropped_capsules(device):
     x = vecadd.to_device(np.ones(N))
     for _ in range(100):

@@ -1,5 +1,6 @@
-"""Python code runs while operands are read and while additions are noted: their attributes, methods and libraries'. An
-interrupt there goes through, as does every exception that does not say that an operand cannot be read in this way."""
+"""Python code runs while operands are read and while additions are recorded: their attributes, methods and libraries'.
+An interrupt there goes through, as does every exception that does not say that an operand cannot be read in this way.
+"""
 
 import gc
 import sys
@@ -15,10 +16,10 @@ from test_exchange_table import tensor, torch
 
 import vecadd
 from vecadd import interop
-from vecadd.why import noted
+from vecadd.why import recording
 
 __all__ = ["cupy", "tensor", "torch"]  # fixtures
-A = np.arange(20_000, dtype=np.float32)  # a receipt notes sums of more than 64 KiB
+A = np.arange(20_000, dtype=np.float32)  # a receipt records sums of more than 64 KiB
 
 
 class Timeout(Exception):
@@ -80,17 +81,17 @@ CALLS = {
 every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
-@pytest.fixture(params=[False, True], ids=["", "noted"])
-def maybe_noted(request):
+@pytest.fixture(params=[False, True], ids=["", "recorded"])
+def maybe_recorded(request):
     if request.param:
-        noted.start()
+        recording.start()
     yield
     if request.param:
-        noted.stop()
+        recording.stop()
 
 
 @every_call
-def test_while_a_tensor_is_read(call, maybe_noted, tensor, torch, foreign):
+def test_while_a_tensor_is_read(call, maybe_recorded, tensor, torch, foreign):
     class Tensor(table.Tensor):
         dtype = "float32"
         nbytes = property(lambda self: A.nbytes)
@@ -110,13 +111,13 @@ def test_while_a_tensor_is_read(call, maybe_noted, tensor, torch, foreign):
 
 
 @every_call
-def test_while_an_array_of_cupy_is_read(call, maybe_noted, cupy):
+def test_while_an_array_of_cupy_is_read(call, maybe_recorded, cupy):
     x, y, out = cupy(A), cupy(A), cupy(A)
     goes_through(lambda: call(x, y, out))
 
 
 @every_call
-def test_while_dlpack_gives_an_array_of_the_device(call, maybe_noted, foreign):
+def test_while_dlpack_gives_an_array_of_the_device(call, maybe_recorded, foreign):
     class Array(DLPackArray):
         nbytes = property(lambda self: A.nbytes)
         shape = property(lambda self: A.shape)
@@ -126,7 +127,7 @@ def test_while_dlpack_gives_an_array_of_the_device(call, maybe_noted, foreign):
 
 
 @every_call
-def test_while_a_tensor_on_the_host_is_read(call, maybe_noted, monkeypatch):
+def test_while_a_tensor_on_the_host_is_read(call, maybe_recorded, monkeypatch):
     class Tensor(test_host_tensors.Tensor):
         nbytes = property(lambda self: A.nbytes)
 

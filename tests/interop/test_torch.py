@@ -238,6 +238,18 @@ def test_torch_reads_device_arrays(cuda):
 
 
 @pytest.mark.gpu
+def test_another_process_gets_sums_of_tensors_and_no_adopted_array(cuda):
+    """PyTorch shares what its own allocator made; it refuses what it adopted, of whichever library."""
+    reduce_tensor = pytest.importorskip("torch.multiprocessing.reductions").reduce_tensor
+    t = torch.ones(1000, device=cuda)
+    adopted = torch.from_dlpack(vecadd.to_device(np.ones(1000, np.float32)))
+    reduce_tensor(vecadd.add(t, t))
+    reduce_tensor(adopted.clone())
+    with pytest.raises(RuntimeError, match="invalid device pointer"):
+        reduce_tensor(adopted)
+
+
+@pytest.mark.gpu
 def test_tensors_of_a_third_stream_outlive_a_sum_on_a_given_stream(cuda):
     made_on, run_on, n = torch.cuda.Stream(), torch.cuda.Stream(), 4_000_000
     for i in range(20):

@@ -479,6 +479,21 @@ def test_an_output_that_is_added_to_begins_at_zero(times: int) -> None:
     assert (begun[1], begun[-1]) == (0.0, 0.0)  # of the first round, behind the warm-up, and of the last
 
 
+@pytest.mark.parametrize("batch", [1, 3, 7])
+def test_an_output_is_added_to_as_often_as_its_set_comes_round(batch: int) -> None:
+    adding, begun = accumulating(1), []
+
+    def time(sets: Any) -> float:
+        adding.time(sets)
+        begun.append(len(sets))
+        return timing.SAMPLE / (batch + 0.5)
+
+    three = replace(cell(replace(adding, time=time), n=100), sets=3)
+    measurement = Measurement(three, Pattern(FLOAT32), random.Random(0))
+    measurement.run(1e-9)
+    assert (measurement.timed[0].error, begun[-1]) == (None, batch)
+
+
 def test_a_lost_addition_is_a_failed_row() -> None:
     (row,) = measured(cell(accumulating(256, lost=1), n=100)).figures
     assert str(row.error).startswith("wrong result: element 0 is")

@@ -129,7 +129,7 @@ def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: p
             return defaultdict(lambda: 1.0)
 
         monkeypatch.setattr(measure.probes, name, probe)
-    monkeypatch.setattr(measure._core, "link_limits", lambda gpu, *arguments: probed.append(gpu))
+    monkeypatch.setattr(measure._core, "probe", lambda name, gpu, *arguments: probed.append(gpu))
 
     def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Samples]:
         put.extend(each.memory.put(np.zeros(4, np.float32)).device for each in every)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from checks import H200, Check, make_quick, of_id, this_machine
 
+from vecadd.bench.timing import Samples
 from vecadd.check import expected, findings, measure, topology
 from vecadd.check.measure import Measured
 from vecadd.check.topology import UNKNOWN, Connection
@@ -323,6 +324,28 @@ def test_copies_between_two_gpus_take_a_sixteenth_of_the_smaller_ones_memory(
     measured = Measured(connections={(0, 1): UNKNOWN})
     measure.MEASUREMENTS["pair"](measured, None, 1)  # type: ignore[arg-type]
     assert asked == [(1, 0, nbytes, measure.PAIR_ROUNDS)]
+
+
+@pytest.mark.parametrize(("gpu", "host"), [(80 << 30, 1 << 40), (80 << 30, 1 << 30), (1 << 30, 1 << 40)])
+def test_additions_take_a_sixteenth_of_the_gpus_memory_and_a_quarter_of_the_hosts(
+    gpu: int, host: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = []
+
+    def time(n: int, every: Any, limit: Any, sets: int) -> list[Any]:
+        timed.append((n, sets))
+        return [Samples(every[0], seconds=[1e-3])]
+
+    monkeypatch.setattr(measure._core, "gpu_facts", lambda: [{**FACTS[0], "memory": gpu, "l2": 50 << 20}])
+    monkeypatch.setattr(measure._machine, "memory_available", lambda: host)
+    monkeypatch.setattr(measure.probes, "probe_device", lambda *of: {"read_gbps": 1.0, "write_gbps": 1.0})
+    monkeypatch.setattr(measure.probes, "probe_latency", lambda gpu: {})
+    measure.MEASUREMENTS["device"](Measured(), time, 0)
+    most = min(gpu / 16, host / 4)
+    wanted = [n for n in (1 << 20, 1 << 24, 1 << 28, 1 << 29) if 12 * n <= most]
+    assert [n for n, sets in timed] == wanted
+    assert wanted
+    assert all(12 * n * sets <= most for n, sets in timed)
 
 
 # NUMA

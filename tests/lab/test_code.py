@@ -25,10 +25,11 @@ WITH_KERNELS = [
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_a_rungs_source_begins_with_what_it_is_and_holds_its_row(name: str) -> None:
+def test_a_rungs_source_begins_with_what_it_is_and_has_its_row_and_no_other(name: str) -> None:
     code = ladder.source(name)
-    assert re.match(r"//|/\*", code)
-    assert code.count(f'.name = "{name}",') == 1
+    assert code.startswith((f"// {name}: ", f"static const struct rung {name} = {{"))
+    assert re.findall(r'\.name = "(\w+)"', code)[0] == name
+    assert re.findall(r'\.name = "(\w+)"', code)[1:] == (["naive"] if name == "copy_device" else [])
 
 
 @pytest.mark.parametrize("name", WITH_KERNELS)
@@ -37,18 +38,34 @@ def test_a_rungs_source_defines_its_kernel(name: str) -> None:
     assert len(re.findall(rf"__global__[^;{{]*\b{function}\(", ladder.source(name))) == 1
 
 
-def test_a_file_is_shown_as_it_is() -> None:
+def test_of_a_file_that_rungs_share_a_rungs_own_part_is_shown() -> None:
     code = ladder.source("naive")
-    assert code == (ROOT / "cuda/lab/ladder/06_naive.cu").read_text()
-    assert (code.language, code.caption) == ("cuda", "cuda/lab/ladder/06_naive.cu")
-    assert ladder.source("pinned").language == "c"
+    assert code in (ROOT / "cuda/lab/sharing.cu").read_text()
+    assert code.startswith("// naive: one component a thread")
+    assert code.endswith("    .launch = naive_launch,\n};\n")
+    assert (code.language, code.caption) == ("cuda", "cuda/lab/sharing.cu")
 
 
 def test_a_kernel_in_another_file_follows_below_that_files_name() -> None:
-    own, shared = (ROOT / "cuda/lab/ladder" / name for name in ("10_unroll2.cu", "unrolled.cuh"))
+    shared = (ROOT / "cuda/lab/unrolled.cuh").read_text()
     code = ladder.source("unroll2")
-    assert code == f"{own.read_text()}\n// cuda/lab/ladder/unrolled.cuh\n\n{shared.read_text()}"
-    assert code.caption == "cuda/lab/ladder/10_unroll2.cu, cuda/lab/ladder/unrolled.cuh"
+    assert code.startswith("// unroll2: ")
+    assert code.endswith(f"}};\n\n// cuda/lab/unrolled.cuh\n\n{shared}")
+    assert code.caption == "cuda/lab/unrolling.cu, cuda/lab/unrolled.cuh"
+
+
+def test_a_kernel_that_two_rungs_of_a_file_share_follows_without_the_other_rung() -> None:
+    code = ladder.source("coarsen4")
+    assert "\n// cuda/lab/unrolling.cu\n\n" in code
+    assert "coarsen2" not in code.partition("};\n")[2]
+    assert code.caption == "cuda/lab/unrolling.cu"
+
+
+def test_what_a_row_runs_follows_it() -> None:
+    code = ladder.source("pinned")
+    assert "\n// csrc/lab/ladder/transfer_rung.c\n\n" in code
+    assert re.search(r"^copies_run\(", code, re.MULTILINE)
+    assert code.language == "c"
 
 
 def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +111,7 @@ def test_a_notebook_shows_the_text_below_its_caption(with_pygments: bool, monkey
         monkeypatch.setitem(sys.modules, "pygments", None)
     code = ladder.source("naive")
     page = code._repr_html_()
-    assert page.startswith("<p><code>cuda/lab/ladder/06_naive.cu</code></p>\n")
+    assert page.startswith("<p><code>cuda/lab/sharing.cu</code></p>\n")
     assert Text(page).text == code
     assert ('<span class="' in page) == with_pygments
 
@@ -294,7 +311,7 @@ def changed(diff: str, sign: str) -> list[str]:
 
 def test_sources_differ_in_the_load_and_not_in_the_comments_at_their_heads() -> None:
     diff = ladder.diff("naive", "float4")
-    assert diff.startswith("--- cuda/lab/ladder/06_naive.cu\n+++ cuda/lab/ladder/14_float4.cu\n@@ ")
+    assert diff.startswith("--- cuda/lab/sharing.cu\n+++ cuda/lab/vectors.cu\n@@ ")
     assert any("reinterpret_cast<const vector *>(a)[i]" in line for line in changed(diff, "+"))
     assert any(line.startswith("naive_add(") for line in changed(diff, "-"))
     assert [line for line in (*changed(diff, "+"), *changed(diff, "-")) if line.startswith("//")] == []

@@ -106,6 +106,12 @@ def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not() 
     assert [verdict_of(good, bad), verdict_of(bad, bad), verdict_of(bad, good)] == ["failed", "undecided", "undecided"]
 
 
+def test_a_figure_that_is_gone_without_an_error_has_failed() -> None:
+    good, lost = Figure("x", 1.0, (1.0, 1.0), "s"), Figure("x", None, None, "s")
+    said = [verdict_of(good, lost), verdict_of(lost, lost), verdict_of(lost, good)]
+    assert said == ["failed", "undecided", "undecided"]
+
+
 def test_a_count_of_none_has_no_ratio() -> None:
     none, some = timed(0.0, 0.0, 0.0, "errors"), timed(2.0, 2.0, 2.0, "errors")
     assert [verdict_of(none, some), verdict_of(some, none), verdict_of(none, none)] == ["undecided"] * 3

@@ -81,10 +81,11 @@ def test_one_bad_gpu_of_eight_is_found_by_its_neighbours_alone() -> None:
     assert causes([eight([100, 101, 99, 100, 80, 100.5, 99.5, 100.2])]) == {("part", "gpu 4"): ("node1",)}
 
 
-def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers() -> None:
+@pytest.mark.parametrize("count", [5, 6])
+def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers(count: int) -> None:
     """A GPU behind the other processor has a slower link on every machine."""
     placed = [[100 + at, 100, 101 - at / 2, 60 + at / 2] for at in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
-    fleet = [eight(values, f"node{number}") for number, values in enumerate(placed)]
+    fleet = [eight(values, f"node{number}") for number, values in enumerate(placed[:count])]
     assert causes(fleet) == {}
     fleet[0]["findings"][3]["value"] = 50.0
     assert causes(fleet) == {("part", "gpu 3"): ("node0",)}
@@ -651,6 +652,12 @@ def test_of_few_machines_the_intervals_decide(
     after["findings"][0]["interval"] = interval
     found = changed([machine()], [after])
     assert (len(found.worse), len(found.better)) == told
+
+
+@pytest.mark.parametrize(("value", "told"), [(95.1, 0), (94.9, 1)])
+def test_of_few_machines_a_change_counts_from_the_smallest_of_interest_on(value: float, told: int) -> None:
+    assert LEAST == 0.05
+    assert len(changed([machine()], [machine(value=value)]).worse) == told
 
 
 def test_what_is_better_is_shown_by_what_has_changed_most() -> None:

@@ -1,6 +1,7 @@
 """vecadd.ladder.judge: what is right is accepted and placed, and each trick is rejected by its name."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from itertools import chain, cycle, pairwise
 from pathlib import Path
@@ -260,6 +261,30 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         judge(path)
 
 
+def state_of(pid: int) -> str:
+    """As /proc has it; nothing where there is no such process, or its parent has not asked for its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0].replace("Z", "")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize("ends", ["", "os._exit(3)"], ids=["accepted", "crash"])
+def test_what_a_contestant_has_started_ends_with_it(ends: str, file: Callable[[str], Path], tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, subprocess\n"
+        "started = subprocess.Popen(['sleep', '1000'])\n"
+        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(started.pid))\n"
+        "def add(a, b, out):\n"
+        f"    {ends or 'vecadd.add(a, b, out)'}\n"
+    )
+    judge(file(code), sizes=SIZES[:1], rounds=1)
+    started, end = int((tmp_path / "pid").read_text()), time.monotonic() + 60
+    while state_of(started) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not state_of(started)
+
+
 def test_a_script_that_judges_itself_is_told(file: Callable[[str], Path]) -> None:
     verdict = judge(file(f"{RIGHT['vecadd']}\nvecadd.ladder.judge(__file__)"))
     assert verdict.kind == "raises"
@@ -457,6 +482,41 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
     assert raised.value.finding.words.endswith(words)
 
 
+def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
+    timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    held: list[float] = []
+    monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
+    monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: held.extend(least))
+    monkeypatch.setattr(run, "_advise", lambda *arguments: ())
+    gpu = {"cc_major": 9, "cc_minor": 0, "l2": 2 * 10**6}
+    probed = {"device": {"gbps": 100.0}, "launch": {"kernel_seconds": 4e-6}}
+    size = run._time_size(SimpleNamespace(itemsize=4), 10**6, gpu, "float32", probed, 3, lambda what: None)  # type: ignore
+    assert held == pytest.approx([10e6 / 105e9, 3.6e-6])
+    assert size.limit == pytest.approx(12e6 / 100e9)
+
+
+def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
+    """100 us and one and a half times what the contestant took to queue its last call, up to 5 ms of it; 10 ms more
+    where it holds kernels back."""
+    nothing = (0,) * 5
+    answer = {"regions": [nothing] * 7, "at_rest": nothing, "later": nothing, "persisting": 0, "unordered": False}
+    took, asked = iter([2e-3, 1.0, 0.0]), []
+
+    def ask(timeout: float, **question: Any) -> dict[str, Any]:
+        asked.append(question)
+        return answer | {"seconds": 1.0, "host": next(took)} if question["ask"] == "call" else {}
+
+    session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
+    room = session.stage(1000)
+    for _ in range(3):
+        session.call(room, (0, 0, 0), "here", held=True)
+    hows = [question["how"] for question in asked if question["ask"] == "call"]
+    delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
+    assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)
+    assert [how["hold"] for how in hows] == pytest.approx([2e9 * (delay + 9.9e-3) for delay in delays], abs=1)
+
+
 def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:
     memory, most = 60 << 20, (4 << 20) // 4
     assert run._choose_sizes([most, 1], 4, memory) == [most, 1]
@@ -569,10 +629,10 @@ def test_nothing_is_prepared_between_timed_calls() -> None:
     assert len({(asked["stage"], asked["start"]) for asked in timed}) == session.SETS
 
 
-def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None:
+def test_timed_calls_find_the_l2_full_where_the_operands_take_a_sixteenth_of_it() -> None:
     child = MadeUpChild(1.0)
     session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
-    for n in (1000, 100_000):
+    for n in (5461, 5462):
         session.seconds(session.stage(n), "timed")
     assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
 

@@ -23,6 +23,7 @@ from vecadd.bench.sweeps import transfer
 from vecadd.figures import read_run
 from vecadd.model import Curve, Limits, Loaded, kernels
 from vecadd.model.limits import RECORDED
+from vecadd.model.predict import wake
 from vecadd.tables import show_size
 
 # vecadd.model: known values, what grows with what, every branch of the advice, and what it refuses.
@@ -128,6 +129,7 @@ def test_what_cannot_be_is_a_value_error(call):
         (768, 16, 0, 2, 0.75, "threads"),
         (256, 64, 0, 4, 0.5, "registers"),
         (256, 33, 0, 6, 0.75, "registers"),  # 40 a thread: they come by the 256 a warp
+        (32, 80, 0, 24, 0.375, "registers"),  # 6 warps in each of four partitions, which leaves room for one in none
         (256, 16, 100 << 10, 2, 0.25, "shared memory"),
     ],
 )
@@ -248,16 +250,16 @@ UNKNOWN = 999
 MIB = 1 << 20
 
 PROBES = {
-    "device_limits": lambda: _core.device_limits(0, 4 * MIB, 1),
-    "link_limits": lambda: _core.link_limits(0, MIB, 1),
-    "device_latency": lambda: _core.device_latency(0),
-    "loaded_latency": lambda: _core.loaded_latency(0, 32 * MIB, 1),
-    "launch_limits": lambda: _core.launch_limits(0),
+    "rates": lambda: _core.probe("rates", 0, 4 * MIB, 1),
+    "link": lambda: _core.probe("link", 0, MIB, 1),
+    "latency": lambda: _core.probe("latency", 0),
+    "loaded": lambda: _core.probe("loaded", 0, 32 * MIB, 1),
+    "launches": lambda: _core.probe("launches", 0),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
 DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "fresh_node")
 DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
-LONG = ("device_latency", "launch_limits")  # of which tests/c/kernels/test_probes.c fails many more calls
+LONG = ("latency", "launches")  # of which tests/c/kernels/test_probes.c fails many more calls
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
 TABLES = ["table_seconds", "job_seconds", "bytes", "fresh_node_seconds"]
@@ -277,14 +279,22 @@ def test_a_probe_gives_rates_and_seconds_that_can_be(probe, device):
             assert value > 0 or name in DIFFERENCES, name
 
 
-@pytest.mark.parametrize("probe", [_core.device_latency, _core.launch_limits])
-def test_a_probe_names_the_devices_that_there_are(probe, device):
-    with pytest.raises(ValueError, match="at least 0"):
-        probe(-1)
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_names_the_devices_that_there_are(name, device):
+    with pytest.raises(ValueError, match="device must be at least 0, not -1"):
+        _core.probe(name, -1, MIB, 1)
     with pytest.raises(ValueError, match="this process sees"):
-        probe(99)
+        _core.probe(name, 99, MIB, 1)
     with pytest.raises(TypeError):
-        probe("cuda:0")
+        _core.probe(name, "cuda:0", MIB, 1)
+
+
+def test_other_names_and_numbers_are_refused():
+    with pytest.raises(ValueError, match="no probe is called 'disk': there are 'rates', 'link', 'latency'"):
+        _core.probe("disk", 0)
+    for nbytes, rounds in ((0, 1), (-1, 1), (1, 0)):
+        with pytest.raises(ValueError, match=f"nbytes and rounds must be at least 1, not {nbytes} and {rounds}"):
+            _core.probe("link", 0, nbytes, rounds)
 
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
@@ -318,15 +328,15 @@ def test_a_link_with_independent_directions_is_bound_by_its_uploads():
 def test_each_rate_is_kept_under_its_own_name_in_gigabytes_a_second(monkeypatch):
     rates = {"read": 4e12, "write": 2e12, "copy": 3e12, "l2_read": 8e12, "l2_write": 6e12}
     asked = []
-    monkeypatch.setattr(_core, "device_limits", lambda *arguments: asked.append(arguments) or rates)
+    monkeypatch.setattr(_core, "probe", lambda *arguments: asked.append(arguments) or rates)
     small, large = (probes.probe_device(1, 50 * MIB, memory) for memory in (4096 * MIB, 1 << 40))
-    assert asked == [(1, 1024 * MIB, probes.PROBE_ROUNDS), (1, 1600 * MIB, probes.PROBE_ROUNDS)]
+    assert asked == [("rates", 1, 1024 * MIB, probes.PROBE_ROUNDS), ("rates", 1, 1600 * MIB, probes.PROBE_ROUNDS)]
     assert small == large
     assert small == {
         "read_gbps": 4000.0, "write_gbps": 2000.0, "gbps": 3000.0, "copy_gbps": 3000.0, "l2_read_gbps": 8000.0,
         "l2_write_gbps": 6000.0,
     }  # fmt: skip
-    monkeypatch.setattr(_core, "link_limits", lambda *arguments: {"to_device": 50e9, "to_host": 40e9, "both": 200e9})
+    monkeypatch.setattr(_core, "probe", lambda *arguments: {"to_device": 50e9, "to_host": 40e9, "both": 200e9})
     assert probes.probe_link(0) == {
         "to_device_gbps": 50.0, "to_host_gbps": 40.0, "both_gbps": 200.0, "gbps": pytest.approx(75.0)
     }  # fmt: skip
@@ -334,7 +344,7 @@ def test_each_rate_is_kept_under_its_own_name_in_gigabytes_a_second(monkeypatch)
 
 def test_a_point_of_the_loaded_memory_that_was_not_measured_is_left_out(monkeypatch):
     found = {"bytes": [0, 1024, 2048], "seconds": [0.0, 1e-6, 2e-6], "rate": [0.0, 2e9, 3e9]}
-    monkeypatch.setattr(_core, "loaded_latency", lambda *arguments: found)
+    monkeypatch.setattr(_core, "probe", lambda *arguments: found)
     assert probes.probe_loaded(0, MIB, 1 << 40) == {
         "bytes_in_flight": [1024, 2048], "seconds": [1e-6, 2e-6], "gbps": [2.0, 3.0]
     }  # fmt: skip
@@ -344,7 +354,7 @@ def test_a_point_of_the_loaded_memory_that_was_not_measured_is_left_out(monkeypa
 def test_the_hosts_probe_takes_a_sixteenth_of_its_memory_an_array_and_one_thread_up_to_64_mib(
     memory, count, alone, monkeypatch
 ):
-    monkeypatch.setattr(_core, "thread_probe_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
+    monkeypatch.setattr(_core, "wake_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
     monkeypatch.setattr(probes, "_host_add", lambda nbytes, threads: (nbytes, threads))
     found = probes.probe_threads(memory)
     sizes = [nbytes * MIB for nbytes in (1, 4, 16, 64, 128)][:count]
@@ -417,7 +427,7 @@ def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch
 
 
 def test_idle_threads_wake_after_some_time():
-    found = _core.thread_probe_limits()
+    found = _core.wake_limits()
     assert found["threads"] == _core.host_facts()["threads"]
     assert 0 < found["wake_one"] < 1
     assert 0 < found["wake"] < 1
@@ -433,8 +443,8 @@ def gpu(device, runtime):
 
 @pytest.mark.gpu
 def test_caches_are_ahead_of_the_memory(gpu):
-    latency = _core.device_latency(gpu)
-    rates = _core.device_limits(gpu, 8 * _core.gpu_facts()[gpu]["l2"], 5)
+    latency = _core.probe("latency", gpu)
+    rates = _core.probe("rates", gpu, 8 * _core.gpu_facts()[gpu]["l2"], 5)
     assert latency["l1"] < latency["l2"] < latency["dram"] < 5e-6
     assert latency["dram"] < 1.5 * latency["stream"] < 5e-6
     assert rates["l2_read"] > rates["read"]
@@ -443,8 +453,8 @@ def test_caches_are_ahead_of_the_memory(gpu):
 @pytest.mark.gpu
 def test_the_rate_and_the_latency_of_the_memory_grow_with_the_bytes_in_flight(gpu):
     facts = _core.gpu_facts()[gpu]
-    found = _core.loaded_latency(gpu, 8 * facts["l2"], 5)
-    idle = _core.device_latency(gpu)["dram"]
+    found = _core.probe("loaded", gpu, 8 * facts["l2"], 5)
+    idle = _core.probe("latency", gpu)["dram"]
     held, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
     assert (np.diff(held[held > 0]) > 0).all()
     assert idle / 2 < seconds[0] < 3 * idle
@@ -455,7 +465,7 @@ def test_the_rate_and_the_latency_of_the_memory_grow_with_the_bytes_in_flight(gp
 
 @pytest.mark.gpu
 def test_a_block_starts_sooner_than_a_kernel(gpu):
-    launch = _core.launch_limits(gpu)
+    launch = _core.probe("launches", gpu)
     assert 0 < launch["block"] < 1e-7
     assert 0 < launch["node"] < 2e-5
     assert launch["block"] < launch["turnaround"] < launch["queued"] < 2e-5
@@ -598,6 +608,13 @@ def test_every_rung_has_an_expectation_from_a_full_set_of_limits(name):
         assert 0 < expect(name, 10**5, dtype) < 10
 
 
+def test_the_other_threads_wake_one_after_the_other_between_the_first_and_the_last():
+    limits = Limits(threads=4, wake_one=3e-6, wake=9e-6)
+    assert [wake(limits, number) for number in (1, 2, 3, 4)] == pytest.approx([3e-6, 6e-6, 9e-6, 9e-6])
+    assert wake(replace(limits, wake_one=None), 1) == 9e-6
+    assert wake(replace(limits, threads=2), 1) == 3e-6
+
+
 def test_processors_together_are_ahead_of_one_once_they_have_woken():
     assert expect("threads_stream", 10**8) < expect("threads", 10**8) < expect("one_thread", 10**8)
     assert expect("threads", 1000) == expect("one_thread", 1000)
@@ -712,7 +729,7 @@ def test_overlapping_stages_take_the_slowest_of_them(name):
     assert found.seconds == pytest.approx(NBYTES / LIMITS.to_device + 2 * NBYTES / LIMITS.both)
 
 
-@given(st.floats(1e9, 1e11), st.floats(1e9, 1e11), st.floats(1, 2))
+@given(st.floats(1e9, 1e11), st.floats(1e9, 1e11), st.floats(1, 2.2))
 def test_what_overlaps_is_bound_as_the_benchs_limit_is(up, down, ways):
     limits = replace(LIMITS, to_device=up, to_host=down, both=ways * min(up, down))
     bound = 3 * NBYTES / link_gbps(up, limits.both) / 1e9

@@ -203,12 +203,4 @@ PACKAGE = (
         "tests/lab/test_model.py",
         "uneven_share",
     ),
-    Mutant(
-        "the place in a cache line of one array for all",
-        "vecadd/why/rehearsal.py",
-        "calls, min(one, sets))",
-        "calls, 1)",
-        "tests/add/test_why_reasons.py",
-        "each_place_in_a_cache_line",
-    ),
 )

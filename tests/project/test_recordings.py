@@ -2,7 +2,6 @@
 of `vecadd check` are as its schema says, and the documents' tables show them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from made_up import META
 
 from benchmarks import gpu_stages, why
 from benchmarks.tables import checks, documents, verified
-from benchmarks.tables.why import cost_table
 from vecadd.check import document
 from vecadd.figures import Figure, write_json, write_run
-from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
 
@@ -54,42 +51,24 @@ def test_a_reason_that_was_not_found_predicts_nothing(monkeypatch: pytest.Monkey
     assert "| other | one thread | 1 s | 500 ms | - | 2 x | - |" in shown("why-programs", [row], tmp_path)
 
 
-def test_the_cost_of_a_receipt_is_that_of_each_form_and_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    noting: list[bool] = []
-    costs = {1000: 1.01, 1 << 16: 1.03}
-    asked: list[int] = []
-
-    def added(n: int) -> Callable[[], None]:
-        asked.append(n)
-        return lambda: None
-
-    monkeypatch.setattr(why, "FORMS", {"out=": added})
-    monkeypatch.setattr(why.noted, "start", lambda: noting.append(True))
-    monkeypatch.setattr(why.noted, "stop", noting.clear)
-    monkeypatch.setattr(why, "_session", lambda add, calls: calls * 1e-6 * (costs[asked[-1]] if noting else 1))
-    rows = [why.cost(n, "out=") for n in costs]
-    lines = shown("why-costs", rows, tmp_path)
-    assert "| out= | 1000 | 1 us | 1.01 us | +1.0 % | +1.0 to +1.0 % | +0.0 to +0.0 % |" in lines
-    assert "| out= | 2^16 | 1 us | 1.03 us | +3.0 % | +3.0 to +3.0 % | +0.0 to +0.0 % |" in lines
-    counts = "1 of 2 are at most 2 %. By their intervals 1 are surely at most that, 1 surely more."
-    assert f"The medians lie between +1.0 and +3.0 %; {counts}" in lines
-    assert [line.style for line in cost_table(rows).lines if line] == [Style.PLAIN, Style.FAILED]
-
-
-def test_additions_are_timed_behind_those_that_a_receipt_notes_oftener(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_receipt_is_that_of_each_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of 100 additions, behind 65 and a quarter of as many that are not timed."""
+    recorded: list[bool] = []
     turns: list[int] = []
+    costs = {1000: 1.01, 1 << 16: 1.03}
 
-    def session(add: Callable[[], Any], calls: int) -> float:
+    def session(a: Any, b: Any, calls: int) -> float:
         turns.append(calls)
-        return calls * 1e-4
+        return calls * 1e-4 * (costs[a.size] if recorded else 1)
 
+    monkeypatch.setattr(why.recording, "start", lambda: recorded.append(True))
+    monkeypatch.setattr(why.recording, "stop", recorded.clear)
     monkeypatch.setattr(why, "_session", session)
-    why.cost(1 << 18, "out=")
-    small, turns[:] = turns[2:], []
-    why.cost(1 << 19, "out=")
-    large = turns[2:]
-    assert (small[:2], len(small)) == ([26 + 512, 100], 2 * 3 * 63)
-    assert (large[:2], len(large)) == ([26, 100], 2 * 3 * 317)
+    lines = shown("why-costs", [why.cost(n) for n in costs], tmp_path)
+    assert "| 1000 | 100 us | 101 us | +1.0 % | +1.0 to +1.0 % | +0.0 to +0.0 % |" in lines
+    assert "| 2^16 | 100 us | 103 us | +3.0 % | +3.0 to +3.0 % | +0.0 to +0.0 % |" in lines
+    assert "The medians are between +1.0 and +3.0 %." in lines
+    assert turns == [10, 10, *[65 + 25, 100] * (3 * 211)] * 2
 
 
 def test_stores_are_shown_beside_the_disk(tmp_path: Path) -> None:

@@ -59,15 +59,7 @@ def test_numpy_adds_unless_install_is_asked_for(receipt: Any) -> None:
     assert (rows[3]["calls"], rows[3]["loops"], rows[3]["loop_elements"]) == (1, 1, 3_000_000)
 
 
-def test_what_numpy_did_is_told(receipt: Any) -> None:
-    code = "import numpy as np\na, b = np.ones(81920, 'f4'), np.ones(81920)\nfor _ in range(3): np.add(a, b, out=b)\n"
-    row = receipt(code)[1][3]
-    assert (row["loops"], row["loop_elements"]) == (10, 8192)
-
-
-@pytest.mark.parametrize(
-    ("end", "status"), [("raise ValueError('no')", 1), ("sys.exit(7)", 7), ("sys.exit('why')", 1), ("", 0)]
-)
+@pytest.mark.parametrize(("end", "status"), [("raise ValueError('no')", 1), ("sys.exit(7)", 7)])
 def test_the_exit_status_is_the_programs_and_the_receipt_comes(end: str, status: int, receipt: Any) -> None:
     result, rows = receipt(PROGRAM + end)
     assert result.returncode == status
@@ -76,7 +68,7 @@ def test_the_exit_status_is_the_programs_and_the_receipt_comes(end: str, status:
 
 def test_a_program_without_large_additions_has_an_empty_receipt(receipt: Any) -> None:
     result, rows = receipt("import numpy as np\nnp.ones(10) + 1\n")
-    assert result.stderr == "why: no addition above 64 KiB was made\n"
+    assert result.stderr == "why: no addition above 64 KiB was made; smaller ones, not timed: 1\n"
     assert rows == {}
 
 
@@ -161,24 +153,21 @@ FULL = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 2)"
 UNREAD = "import os; ends = os.pipe(); os.close(ends[0]); os.dup2(ends[1], 2)"
 
 
-@pytest.mark.parametrize("end", [WITHOUT_ISATTY, FULL, UNREAD], ids=["Tee", "full", "unread"])
+@pytest.mark.parametrize(
+    "end",
+    [WITHOUT_ISATTY, FULL, UNREAD, "sys.stderr.close()", "sys.stderr = None"],
+    ids=["Tee", "full", "unread", "closed", "None"],
+)
 def test_the_receipt_is_written_where_stderr_takes_nothing(end: str, receipt: Any) -> None:
     result, rows = receipt(PROGRAM + end)
     assert (result.returncode, result.stdout, result.stderr) == (0, "3.0 ['--more'] False\n", "")
     assert set(rows) == {5, 6}
 
 
-def test_a_program_that_stops_the_notes_itself_has_no_receipt(tmp_path: Path) -> None:
+def test_a_program_that_ends_the_recording_itself_has_no_receipt(tmp_path: Path) -> None:
     code = "import numpy as np; from vecadd import why; np.ones(100_000) + 1; why.stop()"
     result = vecadd_run("--why", "-c", code, cwd=tmp_path)
-    assert result.stderr.splitlines() == ["vecadd run: there is no receipt: no additions are noted now"]
-
-
-@pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
-def test_the_receipt_is_written_where_the_program_has_closed_stderr(end: str, receipt: Any) -> None:
-    result, rows = receipt(PROGRAM + end)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "3.0 ['--more'] False\n", "")
-    assert set(rows) == {5, 6}
+    assert result.stderr.splitlines() == ["vecadd run: there is no receipt: no additions are being recorded"]
 
 
 def test_a_count_stays_out_of_standard_output(tmp_path: Path) -> None:
@@ -186,7 +175,7 @@ def test_a_count_stays_out_of_standard_output(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_where_nothing_can_be_noted_the_program_does_not_run(child: Any, tmp_path: Path) -> None:
+def test_where_nothing_can_be_recorded_the_program_does_not_run(child: Any, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("print('runs')\n")
     result = child(
         "from vecadd import _core\n"

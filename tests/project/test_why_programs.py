@@ -1,6 +1,6 @@
 """The programs of examples/why: the reason that each names shows in it, and no more in its mended version.
 
-What was counted decides here; whether the predicted gains hold is timed by `python -m benchmarks.why`.
+What was counted decides here; whether the predictions are right is timed by `python -m benchmarks.why`.
 """
 
 import importlib
@@ -14,9 +14,9 @@ import pytest
 
 import vecadd
 from benchmarks.why import PROGRAMS, Program, prediction
-from vecadd.why import noted, reasons
+from vecadd.why import diagnosis, recording
 from vecadd.why.layout import Layout
-from vecadd.why.noted import Noted
+from vecadd.why.recording import AdditionGroup
 
 pytestmark = pytest.mark.no_native
 
@@ -43,13 +43,13 @@ def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module(name)
 
 
-def longest(found: list[Noted]) -> Noted:
-    return max(found, key=lambda addition: addition.nbytes)
+def longest(found: list[AdditionGroup]) -> AdditionGroup:
+    return max(found, key=lambda group: group.nbytes)
 
 
-def shows(name: str, addition: Noted) -> bool:
-    (reason,) = (reason for reason in reasons.REASONS if reason.name == program(name).reason)
-    return reason.shows(addition) is not None
+def shows(name: str, group: AdditionGroup) -> bool:
+    (reason,) = (reason for reason in diagnosis.REASONS if reason.name == program(name).reason)
+    return reason.find_evidence(group) is not None
 
 
 def test_every_program_is_in_the_table_and_says_its_reason() -> None:
@@ -70,16 +70,16 @@ def test_the_document_has_a_section_of_each_with_its_lines(name: str) -> None:
     assert [line for line in lines if line and line not in map(str.strip, source.splitlines())] == []
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if program(name).reason != reasons.CACHE])
+@pytest.mark.parametrize("name", [name for name in NAMES if program(name).reason != diagnosis.CACHE])
 def test_the_reason_shows_in_the_slow_version_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     code = module(name, monkeypatch)
-    noted.start()
+    recording.start()
     code.slow(3)
-    slow = longest(noted.stop().additions)
-    noted.start()
+    slow = longest(recording.stop().groups)
+    recording.start()
     code.mended(3)
-    mended = longest(noted.stop().additions)
-    assert Path(slow.place.file).name == f"{name}.py"
+    mended = longest(recording.stop().groups)
+    assert Path(slow.line.file).name == f"{name}.py"
     assert isinstance(slow.out, Layout)
     assert (prod(slow.out.shape), str(slow.out.dtype)) == (program(name).n, program(name).dtype)
     assert shows(name, slow)
@@ -92,9 +92,9 @@ def test_the_same_additions_are_made_in_another_order_where_the_cache_is_the_rea
     code = module("ensemble", monkeypatch)
     counts = []
     for version in (code.slow, code.mended):
-        noted.start()
+        recording.start()
         version(2)
-        counts.append([(addition.calls, addition.nbytes) for addition in noted.stop().additions])
+        counts.append([(group.calls, group.nbytes) for group in recording.stop().groups])
     assert counts == [[(2 * code.MODELS, 2 * code.MODELS * 3 * 8 * code.N)]] * 2
 
 

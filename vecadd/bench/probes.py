@@ -94,7 +94,7 @@ def link_gbps(to_device: float, both: float) -> float:
 
 def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
     """The device memory's rates of reading, writing and copying, the bound of an addition, its L2's rates, in GB/s."""
-    rates = _core.device_limits(device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
+    rates = _core.probe("rates", device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
     return {
         "read_gbps": rates["read"] / 1e9,
         "write_gbps": rates["write"] / 1e9,
@@ -108,13 +108,13 @@ def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
 def probe_latency(device: int) -> dict[str, float]:
     """Seconds of a load in a chain of dependent loads, by where the data are, of a round of a block's loads from DRAM,
     and of an atomic addition to one address."""
-    return {f"{where}_seconds": seconds for where, seconds in _core.device_latency(device).items()}
+    return {f"{where}_seconds": seconds for where, seconds in _core.probe("latency", device).items()}
 
 
 def probe_loaded(device: int, l2: int, memory: int) -> dict[str, list[float]]:
     """The memory under load, a list each: bytes of loads in flight on each multiprocessor, seconds until they have
     arrived, and GB/s of the whole GPU."""
-    found = _core.loaded_latency(device, min(DEVICE_CACHES * l2, memory // 4), LOADED_ROUNDS)
+    found = _core.probe("loaded", device, min(DEVICE_CACHES * l2, memory // 4), LOADED_ROUNDS)
     points = [point for point in zip(*(found[key] for key in ("bytes", "seconds", "rate")), strict=True) if point[0]]
     held, seconds, rates = (list(column) for column in zip(*points, strict=True))
     return {"bytes_in_flight": held, "seconds": seconds, "gbps": [rate / 1e9 for rate in rates]}
@@ -125,13 +125,13 @@ def probe_launch(device: int) -> dict[str, Any]:
     to block of a full multiprocessor, of each further kernel of a queue and node of a graph, of the host for queueing a
     kernel and until one is done, of a table of jobs, and of programmatic launches where the GPU has them; and of each
     further node of a graph whose kernels move so many ``bytes`` that are in no cache, a list of them."""
-    found = _core.launch_limits(device)
+    found = _core.probe("launches", device)
     return {what if what == "bytes" else f"{what}_seconds": seconds for what, seconds in found.items()}
 
 
 def probe_link(device: int) -> dict[str, float]:
     """Rates of the link in each direction alone and of both in sum, and the resulting bound, in GB/s."""
-    rates = _core.link_limits(device, LINK_BYTES, PROBE_ROUNDS)
+    rates = _core.probe("link", device, LINK_BYTES, PROBE_ROUNDS)
     return {
         "to_device_gbps": rates["to_device"] / 1e9,
         "to_host_gbps": rates["to_host"] / 1e9,
@@ -143,7 +143,7 @@ def probe_link(device: int) -> dict[str, float]:
 def probe_threads(memory: int) -> dict[str, Any]:
     """Seconds until the host's threads wake, and seconds of the best addition of arrays of each of ``bytes`` by all
     threads and by one, a list each. ``memory`` is the host's, in bytes."""
-    found = _core.thread_probe_limits()
+    found = _core.wake_limits()
     sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {
         "threads": found["threads"],

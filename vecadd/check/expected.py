@@ -17,7 +17,7 @@ from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Expected, Measured, Series, Unit, find_title
-from vecadd.figures import Run, parse_json, load_text, run_of_content
+from vecadd.figures import Run, load_text, parse_json, run_of_content
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
 

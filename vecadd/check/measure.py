@@ -410,7 +410,7 @@ def _link_under_load(index: int) -> Gpu:
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(info)
         while not asked.done():
-            _core.link_limits(index, probes.LINK_BYTES, probes.PROBE_ROUNDS)
+            _core.probe("link", index, probes.LINK_BYTES, probes.PROBE_ROUNDS)
         return asked.result().gpus[index]
 
 

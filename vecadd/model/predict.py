@@ -95,7 +95,7 @@ def wake(limits: Limits, number: int) -> float:
 
 # The kernel of the latency rungs: a thread an element, as `naive` has it. batched's threads take up to four, in a loop.
 _SMALL_ADD = {"bytes_per_element": 12, "bytes_per_load": 4, "loads_in_flight": 2, "family": "", "name": "small add"}
-BATCHED_LANES = 4  # a thread: COMPONENTS_A_THREAD of cuda/lab/latency/batched.cu
+BATCHED_LANES = 4  # a thread: COMPONENTS_A_THREAD of cuda/lab/latency.cu
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the operands of an addition lie, and arrays of our own that lie the same way."""
+"""The addresses and strides of an addition's operands, and arrays of our own that have the same."""
 
 import mmap
 from collections.abc import Sequence
@@ -12,23 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 HUGE_FROM = 4 << 20  # bytes of an array, for which NumPy asks for huge pages
-LINE = 64  # bytes of a cache line
-ALONE = 64 << 20  # bytes of an array that malloc lays in a mapping of its own: it does so from 32 MiB on at the latest
+MAPPED = 64 << 20  # bytes of an array for which malloc makes a mapping: it does so from 32 MiB on at the latest
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A NumPy array's dtype, shape, strides in bytes, and address.
-
-    ``starts`` are how many bytes behind a cache line the arrays began that took its place in other calls, each as often
-    as its share of them; empty where nothing is known of others.
-    """
+    """A NumPy array's dtype, shape, strides in bytes, and address."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     address: int
-    starts: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -68,36 +62,36 @@ def compact(layout: Layout, dtype: np.dtype[Any] | None = None, shape: tuple[int
     return Layout(dtype, shape, strides, layout.address)
 
 
-def elsewhere(layout: Layout, number: int) -> Layout:
-    """The same in memory of its own, where NumPy would lay a new array; one number, one memory."""
+def moved_apart(layout: Layout, number: int) -> Layout:
+    """The same in memory of its own, one for each number, as far into a page as NumPy's new arrays begin."""
     beyond = number << 50  # all addresses of a process
-    return replace(layout, address=beyond + _header() + layout.address - layout.extent[0], starts=())
+    return replace(layout, address=beyond + _header() + layout.address - layout.extent[0])
 
 
 @cache
 def _header() -> int:
-    """How far into its page NumPy lays a new large array: glibc's malloc leaves 16 bytes, so that AVX-512 reads across
-    two cache lines each time. An addition in the L3 takes 1.3 times as long there as at the beginning of a page."""
-    return np.empty(ALONE, np.uint8).ctypes.data % mmap.PAGESIZE
+    """How far into its page a new large array of NumPy begins: glibc's malloc leaves 16 bytes, so that AVX-512 reads
+    across two cache lines each time. An addition in the L3 takes 1.3 times as long there as at the page's beginning."""
+    return np.empty(MAPPED, np.uint8).ctypes.data % mmap.PAGESIZE
 
 
-def meet(one: Layout, other: Layout) -> bool:
+def overlap(one: Layout, other: Layout) -> bool:
     """Whether the memory between first and last elements is shared."""
     (low, high), (left, right) = one.extent, other.extent
     return low < right and left < high
 
 
-def share(one: Layout, other: Layout) -> bool:
-    """Whether they meet without being the same elements."""
+def overlap_in_part(one: Layout, other: Layout) -> bool:
+    """Whether they overlap without being the same elements."""
     same = (one.address, one.shape, one.strides) == (other.address, other.shape, other.strides)
-    return meet(one, other) and not same
+    return overlap(one, other) and not same
 
 
-def made(layouts: Sequence[Layout], number: int = 0) -> list[NDArray[Any]]:
-    """Arrays of zeros that lie to each other and in their pages as these do, in memory that has been written; in cache
-    lines as the arrays of that number among their ``starts``.
+def allocate_like(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
+    """Arrays of zeros with these offsets to each other and into their pages, in memory that has been written.
 
-    It is not NumPy's: after a program, malloc hands out what the program has dropped, huge pages also for small arrays.
+    The memory is not NumPy's: after a program, malloc gives what the program has dropped, huge pages for small arrays
+    too.
     """
     blocks: list[list[int]] = []  # [low, high, numbers of the layouts...] of those that share memory
     for at, layout in sorted(enumerate(layouts), key=lambda pair: pair[1].extent):
@@ -109,32 +103,29 @@ def made(layouts: Sequence[Layout], number: int = 0) -> list[NDArray[Any]]:
             blocks.append([low, high, at])
     arrays: dict[int, NDArray[Any]] = {}
     for low, high, *numbers in blocks:
-        memory = _mapped(high - low + mmap.PAGESIZE)
-        if high - low >= HUGE_FROM:
-            _advise(memory, mmap.MADV_HUGEPAGE)
+        memory = _map(high - low)
         np.frombuffer(memory, np.uint8).fill(0)
-        lowest = layouts[numbers[0]]
-        moved = lowest.starts[number % len(lowest.starts)] - lowest.address % LINE // 16 * 16 if lowest.starts else 0
-        first = (low + moved) % mmap.PAGESIZE
         for at in numbers:
-            layout = layouts[at]
-            arrays[at] = np.ndarray(layout.shape, layout.dtype, memory, first + layout.address - low, layout.strides)
+            arrays[at] = _array(layouts[at], memory, low)
     return [arrays[at] for at in range(len(layouts))]
 
 
-def fresh(layout: Layout, huge: bool) -> NDArray[Any]:
-    """An array in pages that nothing has been written to, small or huge ones."""
+def allocate_untouched(layout: Layout) -> NDArray[Any]:
+    """An array in pages to which nothing has been written."""
     low, high = layout.extent
-    memory = _mapped(high - low + mmap.PAGESIZE)
-    _advise(memory, mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
-    first = low % mmap.PAGESIZE
-    return np.ndarray(layout.shape, layout.dtype, memory, first + layout.address - low, layout.strides)
+    return _array(layout, _map(high - low), low)
 
 
-def _advise(memory: mmap.mmap, advice: int) -> None:
-    with suppress(OSError):  # of a kernel that was built without huge pages
-        memory.madvise(advice)
+def _array(layout: Layout, memory: mmap.mmap, low: int) -> NDArray[Any]:
+    """In memory for addresses from `low` on."""
+    offset = low % mmap.PAGESIZE + layout.address - low
+    return np.ndarray(layout.shape, layout.dtype, memory, offset, layout.strides)
 
 
-def _mapped(nbytes: int) -> mmap.mmap:
-    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def _map(nbytes: int) -> mmap.mmap:
+    """Memory for so many bytes that begin anywhere in a page, in huge pages where NumPy asks for them."""
+    memory = mmap.mmap(-1, nbytes + mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if nbytes >= HUGE_FROM:
+        with suppress(OSError):  # of a kernel that was built without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

@@ -1,31 +1,37 @@
 """The receipt: the lines of a program whose additions took longest, each with its reason and what mends it."""
 
+import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from vecadd._command import target
 from vecadd.bench import machine
 from vecadd.figures import write_json
 from vecadd.info import info
 from vecadd.tables import Screen, Table, columns, prose, show_bytes, show_gain, show_seconds
-from vecadd.why import noted, reasons
+from vecadd.why import diagnosis, recording
+from vecadd.why.diagnosis import Change, Diagnosis
 from vecadd.why.layout import Layout
-from vecadd.why.noted import Noted, Run
-from vecadd.why.reasons import Change, Finding
+from vecadd.why.recording import AdditionGroup, Recording
 
-SECONDS = 5.0  # of rehearsals, the additions that took longest first
-INTERRUPTED = "the rehearsals were interrupted"
-SHARE = 0.005  # of the additions' time: one that took less is not rehearsed
+SECONDS = 5.0  # of replays, the additions that took longest first
+INTERRUPTED = "the replays were interrupted"
+SHARE = 0.005  # of the additions' time: a group that took less is not replayed
 SHOWN = 20  # lines of the table
 
 METHOD = (
-    "each addition whose sum exceeds 64 KiB timed as the program ran; page faults by getrusage and calls of NumPy's "
-    "loops counted in a part of them; after the run the same addition rehearsed, as it was and with each change, as "
-    "many times in a row as the program made it, and from memory: a gain is the ratio of two rehearsals"
+    "each addition whose sum exceeds 64 KiB timed as the program ran; page faults by getrusage, for each sum of 2 MiB "
+    "or more and for the first 64 smaller ones of a line; calls of NumPy's loops in the first addition of a line; "
+    "after the run the same addition replayed, as it was and with each change, as many times in a row as the program "
+    "made it, and from memory: a gain is the ratio of two replays"
 )
 
 
@@ -33,77 +39,77 @@ METHOD = (
 class Line:
     """The additions of one line that have one reason; ``parts`` are they, by kind of operands, longest first."""
 
-    parts: tuple[tuple[Noted, Finding], ...]
+    parts: tuple[tuple[AdditionGroup, Diagnosis], ...]
 
     @property
     def where(self) -> str:
         """ "file.py:12"."""
-        return str(self.parts[0][0].place)
+        return str(self.parts[0][0].line)
 
     @property
-    def finding(self) -> Finding:
+    def diagnosis(self) -> Diagnosis:
         """That of the part that took longest."""
         return self.parts[0][1]
 
     @property
     def calls(self) -> int:
         """Additions."""
-        return sum(part.calls for part, _ in self.parts)
+        return sum(group.calls for group, _ in self.parts)
 
     @property
     def nbytes(self) -> int:
         """Bytes that they read and wrote."""
-        return sum(part.nbytes for part, _ in self.parts)
+        return sum(group.nbytes for group, _ in self.parts)
 
     @property
     def seconds(self) -> float:
         """What they took together."""
-        return sum(part.seconds for part, _ in self.parts)
+        return sum(group.seconds for group, _ in self.parts)
 
     @property
     def limit(self) -> float | None:
         """What they would have taken at this machine's limit; None where that is not known of all."""
-        limits = [(part.calls, finding.limit) for part, finding in self.parts]
+        limits = [(group.calls, diagnosis.limit) for group, diagnosis in self.parts]
         return sum(calls * (limit or 0.0) for calls, limit in limits) if all(limit for _, limit in limits) else None
 
     @property
     def saved(self) -> float:
-        """Seconds of the run that the change saves."""
-        return sum(saving(part, finding.change) for part, finding in self.parts if finding.change)
+        """Seconds of the run that the change saves; 0 where that was not replayed."""
+        return sum(saving(group, diagnosis.change) or 0.0 for group, diagnosis in self.parts if diagnosis.change)
 
     @property
     def gain(self) -> float | None:
         """How many times as fast the line is with the change."""
-        return self.seconds / (self.seconds - self.saved) if self.finding.change else None
+        return self.seconds / (self.seconds - self.saved) if self.saved else None
 
 
-def saving(part: Noted, change: Change) -> float:
+def saving(group: AdditionGroup, change: Change) -> float | None:
     """Seconds that a change saves of all calls; the first one's own cost stays."""
-    return part.typical * part.calls * (1 - 1 / change.gain)
+    return group.typical * group.calls * (1 - 1 / change.gain) if change.gain else None
 
 
 @dataclass(frozen=True)
 class Receipt:
     """What a program's additions took, and why. ``str()`` of it is a table; a notebook shows one too."""
 
-    run: Run
+    recording: Recording
     lines: tuple[Line, ...]
 
     @property
     def seconds(self) -> float:
         """What the additions took together."""
-        return sum(line.seconds for line in self.lines) + self.run.missed_seconds
+        return sum(line.seconds for line in self.lines) + self.recording.missed_seconds
 
     def heading(self) -> str:
-        """One sentence: how much of the run the additions took."""
-        calls = sum(line.calls for line in self.lines) + self.run.missed
-        if not calls:
-            return "no addition above 64 KiB was made"
-        about = "about " if any(part.estimated for line in self.lines for part, _ in line.parts) else ""
-        return (
-            f"{about}{calls:,} addition{'s' * (calls > 1)} above 64 KiB took {show_seconds(self.seconds)} "
-            f"of {show_seconds(self.run.seconds)}"
-        )
+        """How much of the run the additions took."""
+        calls = sum(line.calls for line in self.lines) + self.recording.missed
+        said = "no addition above 64 KiB was made"
+        if calls:
+            said = (
+                f"{calls:,} addition{'s' * (calls > 1)} above 64 KiB took {show_seconds(self.seconds)} "
+                f"of {show_seconds(self.recording.seconds)}"
+            )
+        return f"{said}; smaller ones, not timed: {self.recording.small:,}" if self.recording.small else said
 
     def table(self) -> Table:
         """A line of the program a line."""
@@ -114,34 +120,34 @@ class Receipt:
             optional_columns=("moved", "calls", "limit"),
         )
         for line in self.lines[:SHOWN]:
-            finding, gain = line.finding, line.gain
+            found, gain = line.diagnosis, line.gain
             table.add(
                 line.where,
                 f"{line.calls:,}",
                 show_bytes(line.nbytes),
                 show_seconds(line.seconds),
                 show_seconds(line.limit) if line.limit else "-",
-                f"{finding.reason}: {finding.evidence}" if finding.evidence else finding.reason,
-                finding.change.change if finding.change else "-",
+                f"{found.reason}: {found.evidence}" if found.evidence else found.reason,
+                found.change.change if found.change else "-",
                 show_gain(gain) if gain else "-",
                 show_seconds(line.saved) if gain else "-",
             )
         rest = self.lines[SHOWN:]
         if rest:
             table.notes.append(f"{len(rest)} more lines took {show_seconds(sum(line.seconds for line in rest))}")
-        if self.run.missed:
-            table.notes.append(
-                f"{self.run.missed:,} additions of further lines, {show_seconds(self.run.missed_seconds)}, had no room"
-            )
+        missed, seconds = self.recording.missed, self.recording.missed_seconds
+        if missed:
+            table.notes.append(f"there was no room for {missed:,} additions, which took {show_seconds(seconds)}")
         return table
 
     def as_dict(self) -> dict[str, Any]:
         """For the file: a row for each line and kind of operands."""
         return {
-            "seconds": self.run.seconds,
+            "seconds": self.recording.seconds,
             "additions_seconds": self.seconds,
-            "missed": self.run.missed,
-            "lines": [_row(part, finding) for line in self.lines for part, finding in line.parts],
+            "missed": self.recording.missed,
+            "small": self.recording.small,
+            "lines": [_row(group, diagnosis) for line in self.lines for group, diagnosis in line.parts],
         }
 
     def save(self, path: Path | str) -> None:
@@ -177,64 +183,155 @@ class Receipt:
 
 
 def stop(tell: Callable[[str], object] = lambda what: None) -> Receipt:
-    """Notes no more additions, rehearses those that took longest, and gives the receipt. ``tell`` hears what is done.
+    """Ends the recording, replays the additions that took longest, and gives the receipt. ``tell`` hears what is done.
 
-    Raises RuntimeError where nothing was noted.
+    Raises RuntimeError where nothing is recorded.
     """
-    run = noted.stop()
-    whole = sum(part.seconds for part in run.additions)
+    recorded = recording.stop()
+    whole = sum(group.seconds for group in recorded.groups)
     end, interrupted = time.perf_counter() + SECONDS, False
-    found: dict[tuple[object, ...], list[tuple[Noted, Finding]]] = {}
-    for part in sorted(run.additions, key=lambda part: -part.seconds):
-        if part.seconds < SHARE * whole:
-            finding = Finding(reasons.UNKNOWN, "it took too little of the run to be rehearsed")
+    found: dict[tuple[object, ...], list[tuple[AdditionGroup, Diagnosis]]] = {}
+    for group in sorted(recorded.groups, key=lambda group: -group.seconds):
+        if group.seconds < SHARE * whole:
+            why = Diagnosis(diagnosis.UNKNOWN, "it took too little of the run to be replayed")
         elif interrupted:
-            finding = Finding(reasons.UNKNOWN, INTERRUPTED)
+            why = Diagnosis(diagnosis.UNKNOWN, INTERRUPTED)
         elif time.perf_counter() > end:
-            finding = Finding(reasons.UNKNOWN, "other lines took longer, and were rehearsed first")
+            why = Diagnosis(diagnosis.UNKNOWN, "other lines took longer, and were replayed first")
         else:
-            tell(f"rehearses {part.place}")
+            tell(f"replays {group.line}")
             try:
-                finding = reasons.find(part)
+                why = diagnosis.diagnose(group)
             except KeyboardInterrupt:
-                finding, interrupted = Finding(reasons.UNKNOWN, INTERRUPTED), True
-        found.setdefault((part.place, finding.reason), []).append((part, finding))
+                why, interrupted = Diagnosis(diagnosis.UNKNOWN, INTERRUPTED), True
+        found.setdefault((group.line, why.reason), []).append((group, why))
     lines = [Line(tuple(parts)) for parts in found.values()]
-    return Receipt(run, tuple(sorted(lines, key=lambda line: -line.seconds)))
+    return Receipt(recorded, tuple(sorted(lines, key=lambda line: -line.seconds)))
 
 
-def _row(part: Noted, finding: Finding) -> dict[str, Any]:
+def _row(group: AdditionGroup, why: Diagnosis) -> dict[str, Any]:
     return {
-        "file": part.place.file,
-        "line": part.place.line,
-        "function": part.place.function,
-        "through": str(part.through) if part.through else None,
-        "via": part.via,
-        "operands": _words(part),
-        "calls": part.calls,
-        "estimated": part.estimated,
-        "bytes": part.nbytes,
-        "seconds": part.seconds,
-        "first_seconds": part.first_seconds,
-        "faults": part.faults,
-        "first_faults": part.first_faults,
-        "faulted": part.faulted,
-        "loops": part.loops,
-        "loop_elements": part.elements,
-        "installed": part.installed,
-        "reason": finding.reason,
-        "evidence": finding.evidence,
-        "limit_seconds": part.calls * finding.limit if finding.limit else None,
-        "rehearsed_seconds": part.calls * finding.rehearsed if finding.rehearsed else None,
-        "from_memory": finding.cold,
-        "changes": [{**asdict(change), "saved_seconds": saving(part, change)} for change in finding.changes],
+        "file": group.line.file,
+        "line": group.line.line,
+        "function": group.line.function,
+        "through": str(group.through) if group.through else None,
+        "via": group.via,
+        "operands": _operand_texts(group),
+        "calls": group.calls,
+        "bytes": group.nbytes,
+        "seconds": group.seconds,
+        "first_seconds": group.first_seconds,
+        "faults": group.faults,
+        "first_faults": group.first_faults,
+        "faulted": group.faulted,
+        "loops": group.loops,
+        "loop_elements": group.loop_elements,
+        "installed": group.installed,
+        "reason": why.reason,
+        "evidence": why.evidence,
+        "limit_seconds": group.calls * why.limit if why.limit else None,
+        "replayed_seconds": group.calls * why.replayed if why.replayed else None,
+        "from_memory": why.cold,
+        "changes": [{**asdict(change), "saved_seconds": saving(group, change)} for change in why.changes],
     }
 
 
-def _words(part: Noted) -> Sequence[str]:
+def _operand_texts(group: AdditionGroup) -> Sequence[str]:
     """What a, b and the sum are."""
-    names = [
-        f"{x.dtype} {x.shape}" if isinstance(x, Layout) else "nothing" if x is None else x.__name__
-        for x in (part.a, part.b, part.out)
-    ]
-    return [*names[:2], f"{'a new ' if part.new else ''}{names[2]}"]
+    names = [f"{x.dtype} {x.shape}" if isinstance(x, Layout) else x.__name__ for x in (group.a, group.b, group.out)]
+    return [*names[:2], f"{'a new ' if group.new else ''}{names[2]}"]
+
+
+# --- `%%why`: a cell of a notebook, and the receipt of its additions below it
+
+# What of a shell shows a cell's error; handlers of one's own for some errors would show them, too.
+_SHOWING = ("showtraceback", "showsyntaxerror", "showindentationerror")
+_HANDLED = "custom_exceptions"
+
+
+def register_magic(shell: Any) -> None:
+    """Gives the shell the cell magic ``%%why``; a file's name behind it gets the receipt as JSON."""
+
+    def why(line: str, cell: str) -> Receipt:
+        file = _read_file_name(line)
+        recording.start()
+        try:
+            with _keep_errors(shell) as errors:
+                ran = shell.run_cell(cell)
+        finally:
+            receipt = stop()
+        for error in errors:  # those after which the cell went on, as behind %run
+            if error[1] not in (ran.error_before_exec, ran.error_in_exec):
+                shell.showtraceback(error)
+        wrong = _save(receipt, file, line)
+        if wrong or not ran.success:  # a cell that fails shows no result
+            import_module("IPython.display").display(receipt)
+        if wrong and not ran.success:
+            print(f"%%why: {wrong}", file=sys.stderr)
+        ran.raise_error()
+        if wrong:
+            raise _usage_error(wrong)
+        return receipt
+
+    shell.register_magic_function(why, "cell", "why")
+
+
+def unregister_magic(shell: Any) -> None:
+    """Takes it away again."""
+    shell.magics_manager.magics["cell"].pop("why", None)
+
+
+def _read_file_name(line: str) -> Path | str | None:
+    """The file that the line names, if any: asked before the cell runs, which may change to another folder."""
+    try:
+        names = shlex.split(line)
+        if len(names) > 1:
+            raise ValueError(f"{len(names)} names are given")
+    except ValueError as error:
+        raise _usage_error(
+            f"{line.strip()}: {error}; %%why takes the name of one file, in quotes where it has spaces, or none"
+        ) from None
+    if not names:
+        return None
+    try:
+        file = target(names[0])
+    except ArgumentTypeError as error:
+        raise _usage_error(str(error)) from None
+    return Path.cwd() / file if isinstance(file, Path) else file
+
+
+@contextmanager
+def _keep_errors(shell: Any) -> Iterator[list[Any]]:
+    """The errors that the shell would show, as sys.exc_info() has them. The cell's own is shown where the cell around
+    it fails by it, once and below the receipt."""
+    own, errors = vars(shell), []
+
+    def keep(error: Any = None, *arguments: Any, **options: Any) -> None:
+        errors.append(error if isinstance(error, tuple) else sys.exc_info())
+
+    silent = {**dict.fromkeys(_SHOWING, keep), _HANDLED: ()}
+    before = {name: own[name] for name in silent if name in own}
+    own.update(silent)
+    try:
+        yield errors
+    finally:
+        for name in silent:
+            own.pop(name, None)
+        own.update(before)
+
+
+def _save(receipt: Receipt, file: Path | str | None, line: str) -> str | None:
+    """Writes the receipt; what is wrong and what to do where the file cannot be written."""
+    try:
+        if file is not None:
+            receipt.save(file)
+    except (OSError, ValueError) as error:  # ValueError: the cell has closed stdout
+        why_not = getattr(error, "strerror", None) or error
+        return f"{line.strip()}: the receipt is not written: {why_not}; name a file that can be written"
+    return None
+
+
+def _usage_error(message: str) -> Exception:
+    """The shell shows it as one line."""
+    error: Exception = import_module("IPython.core.error").UsageError(f"%%why: {message}")
+    return error

@@ -65,10 +65,15 @@ pattern_word(struct pattern pattern, uint64_t index)
     return mixed ^ mixed >> 31;
 }
 
-/* csrc/lab/host/pattern.c: writes host memory, and looks it through, on up to `threads` threads. */
-void pattern_host_write(uint64_t *memory, size_t words, struct pattern pattern, int threads);
-void pattern_host_check(const uint64_t *memory, size_t words, struct pattern pattern, int threads,
-                        struct pattern_found *found);
+/* Words of memory that a pattern is written into or looked for in. */
+struct pattern_words {
+    uint64_t *memory;
+    size_t count;
+    struct pattern pattern;
+};
+
+/* Writes host memory where `found` is NULL; else only looks it through. On up to `threads` threads. */
+void pattern_host(const struct pattern_words *words, int threads, struct pattern_found *found);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
-/* What this machine can do at best, measured by probes that share no code with the adders they bound.
- *
- * Every probe gives the best of its rounds; the bench compares it with the medians of its rungs. */
+/* What this machine can do at best, measured by probes that share no code with the adders they bound. The bench
+ * compares it with the medians of its rungs. */
 #ifndef VECADD_LAB_BASE_PROBES_H
 #define VECADD_LAB_BASE_PROBES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 #include "lab/base/pattern.h"
@@ -20,17 +20,24 @@ struct limits_host *limits_host_open(const void *a, const void *b, void *c, size
 double limits_host_round(struct limits_host *probe); /* best seconds of one pass over all variants */
 void limits_host_close(struct limits_host *probe);
 
+/* A request to a probe of a device: how much memory it measures, and how many rounds. */
+struct probe_request {
+    int device;
+    size_t bytes;
+    int rounds;
+};
+
 /* Bytes a second by CUDA events, best of the rounds: reading alone, writing alone, and copying, where half of the bytes
  * are read and half written. */
 struct memory_rates {
     double read, write, copy;
 };
 
-/* Rates of the device's memory, over `bytes`, several times the L2. */
-int limits_device(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status);
-
-/* Rates of the L2, over `bytes` that fit in it, by accesses that bypass the L1; `copy` is not measured: 0. */
-int limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status);
+/* Bytes a second between page-locked memory and the device: each way alone, and in sum both at once; best of the
+ * rounds. */
+struct link_rates {
+    double to_device, to_host, both;
+};
 
 /* Seconds of one access in a chain of dependent accesses; of one round of a block that reads two arrays side by side as
  * an addition does, a word a thread, from an otherwise idle DRAM; and of one atomic addition to an address that all
@@ -38,7 +45,6 @@ int limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, 
 struct memory_latency {
     double l1, l2, page, dram, stream, atomic; /* page: in the L2, each in a page of its own */
 };
-int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
 enum { LIMITS_LOADED = 14 };
 
@@ -49,11 +55,6 @@ struct loaded_latency {
     double seconds, rate;
 };
 
-/* Best of the rounds, over `bytes` of memory, several times the L2. Points ascend by their bytes; those that need more
- * threads than a multiprocessor holds are zero. */
-int limits_loaded(int device, size_t bytes, int rounds, struct loaded_latency points[LIMITS_LOADED],
-                  struct status *status);
-
 enum { LIMITS_FRESH = 4 };
 
 /* Seconds from kernel to kernel of a graph in which each kernel moves `bytes` that are in no cache, two thirds of them
@@ -63,39 +64,46 @@ struct fresh_seconds {
     double seconds;
 };
 
-/* Seconds. `kernel`: an empty kernel by the clock of the device rungs (csrc/lab/ladder/clock.h). `block`: each block
- * that an empty grid starts. `turnaround`: from block to block where a multiprocessor holds only one. `queued`, `node`:
- * each further kernel of a queue, of a graph. `issued`: the host's time to queue a kernel. `waited`: until a kernel on
- * an idle stream is done. `programmatic`: kernels that wait for the kernel ahead; `triggering` kernels then let the
- * kernel behind begin, and `node` and `block` are of these. `table`, `job`: the host writes a table of jobs, copies it
- * and launches a block a job: a table of one job, and each further job. Medians of the rounds, 64 at most. */
-struct launch_limits {
-    double kernel, block, turnaround, queued, node, issued, waited;
-    bool has_programmatic; /* the device is of compute capability 9.0 or later */
+/* Seconds. `kernel`: an empty kernel by the clock of the device rungs (csrc/lab/ladder/device_rung.h). `block`: each
+ * block that an empty grid starts. `turnaround`: from block to block where a multiprocessor has room for one. `queued`,
+ * `node`: each further kernel of a queue, of a graph. `issued`: the host's time to queue a kernel. `waited`: until a
+ * kernel on an idle stream is done. `table`, `job`: the host writes a table of jobs, copies it and launches a block a
+ * job: a table of one job, and each further job.
+ *
+ * `programmatic`, NAN below compute capability 9.0: kernels that wait for the kernel ahead; `triggering` kernels then
+ * let the kernel behind begin, and `node` and `block` are of these. Medians of the rounds, 64 at most. */
+struct launch_seconds {
+    double kernel, block, turnaround, queued, node, issued, waited, table, job;
     struct {
         double waiting, triggering, node, block, issued;
         double released; /* from the end of a kernel of that graph to the work of the next */
     } programmatic;
-    double table, job;
     struct fresh_seconds fresh[LIMITS_FRESH];
 };
-int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 
-/* Link: pinned host memory, bytes a second each way alone and in sum both at once, best of the rounds. */
-struct link_limits {
-    double to_device, to_host, both;
+union probe_found {
+    struct {
+        struct memory_rates memory, l2; /* of the L2 by accesses that bypass the L1, over a quarter of it; no `copy` */
+    } rates;
+    struct link_rates link;
+    struct memory_latency latency;
+    struct loaded_latency
+        loaded[LIMITS_LOADED]; /* ascending; zero where they need more threads than there is room for */
+    struct launch_seconds launches;
 };
-int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status);
+
+/* The probes of a device. `bytes`: of `rates` and `loaded` several times the L2, of `link` what crosses it; the other
+ * two take none. */
+typedef int device_probe(const struct probe_request *request, union probe_found *found, struct status *status);
+device_probe probe_rates, probe_link, probe_latency, probe_loaded, probe_launches;
 
 /* Device memory that the driver has left, and all of it, in bytes. */
 int limits_memory(int device, size_t *left, size_t *all, struct status *status);
 
-/* Writes device memory by a pattern, and looks it through, after what `stream` holds. Waits. The seconds are the
- * kernel's by CUDA events. */
-int limits_pattern_write(int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
-                         double *seconds, struct status *status);
-int limits_pattern_check(int device, void *stream, const uint64_t *memory, size_t words, const struct pattern *pattern,
-                         struct pattern_found *found, double *seconds, struct status *status);
+/* pattern_host() for device memory, behind what `stream` has queued. Waits. The seconds are the kernel's by CUDA
+ * events. */
+int pattern_device(int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
+                   double *seconds, struct status *status);
 
 /* The ways from one GPU's memory into another's: by a copy engine, by a kernel of the target that reads, and by a
  * kernel of the source that writes. The kernels need peer access. */
@@ -117,9 +125,25 @@ int limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits 
 
 /* Host: seconds from waking idle threads until all `threads`, the caller among them, have answered, and until one other
  * thread has. Medians. Makes no CUDA call. */
-struct thread_probe_limits {
+struct wake_limits {
     double wake, wake_one;
 };
-void limits_thread_probe(int threads, struct thread_probe_limits *limits);
+void limits_wake(int threads, struct wake_limits *limits);
+
+/* For the probes themselves. */
+static inline int
+median_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of `rounds` figures, which it sorts. */
+static inline double
+median(double *figures, int rounds)
+{
+    qsort(figures, (size_t)rounds, sizeof *figures, median_compare);
+    return figures[rounds / 2];
+}
 
 #endif

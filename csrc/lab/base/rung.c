@@ -9,6 +9,12 @@ rung_usual_params(const struct rung *rung, struct rung_call *call)
         call->params[i] = rung->params[i].usual;
 }
 
+bool
+rung_takes_component(const struct rung *rung, enum component component)
+{
+    return !rung->components || rung->components >> component & 1;
+}
+
 /* A rung whose float32 load is 4 bytes loads one component, whatever its size; wider loads have one width for all. */
 unsigned
 rung_bytes_per_load(const struct rung *rung, enum component component)

@@ -1,7 +1,7 @@
 /* The ladder: each rung is one way to add, or to work on matrices, callable by name, described by one `struct rung`.
  *
- * Device and matrix rungs stand one a file in the folders of cuda/lab, transfer and host rungs in csrc/lab; each
- * folder's table.c, csrc/lab/ladder/transfer_table.c and csrc/lab/rungs.c list them in order. */
+ * Device and matrix rungs are in cuda/lab, a family a file, the others in csrc/lab. csrc/lab/rungs.c has the order of
+ * their tables, which are cuda/lab/table.c and the ends of the other files. */
 #ifndef VECADD_LAB_BASE_RUNG_H
 #define VECADD_LAB_BASE_RUNG_H
 
@@ -16,11 +16,12 @@
 extern "C" {
 #endif
 
-/* Fields that a row leaves out are 0. C++ compilers warn of them unless they have this initialiser. */
+/* A row names what differs from the defaults: in C from 0; in C++, where the rungs with a kernel are, from the value in
+ * OR(). */
 #ifdef __cplusplus
-#define OR_NOTHING = {}
+#define OR(value) = value
 #else
-#define OR_NOTHING
+#define OR(value)
 #endif
 
 enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY, RUNG_MATRIX };
@@ -28,10 +29,10 @@ enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY, RUNG_MATRI
 /* Which lesson a device rung or a matrix rung belongs to. */
 enum rung_family {
     FAMILY_NONE,
-    FAMILY_KERNELS,   /* cuda/lab/ladder: how one kernel reaches the memory's speed; float32 and others */
-    FAMILY_PRECISION, /* cuda/lab/precision: what 16-bit elements bring */
-    FAMILY_TRANSPOSE, /* cuda/lab/transpose: a matrix that is written across the direction it is read in; float32 */
-    FAMILY_SGEMM      /* cuda/lab/sgemm: the product of two matrices, where each element is read many times; float32 */
+    FAMILY_KERNELS,   /* how one kernel reaches the memory's speed; float32 and others */
+    FAMILY_PRECISION, /* precision.cu: what 16-bit elements bring */
+    FAMILY_TRANSPOSE, /* transpose.cu: a matrix that is written across the direction it is read in; float32 */
+    FAMILY_SGEMM      /* sgemm.cu: the product of two matrices, where each element is read many times; float32 */
 };
 
 /* What a rung leaves in c. Some founding documents teach with loops that accumulate: for those rungs the caller sets
@@ -54,7 +55,6 @@ struct rung_tile {
 
 /* How the stages of a transfer, the uploads, the kernel and the download, follow each other. */
 enum rung_stages {
-    STAGES_NONE,        /* no transfer rung */
     STAGES_SERIAL,      /* one after the other: they take their sum */
     STAGES_OVERLAPPING, /* several chunks at once: they take the time of the slowest */
     STAGES_SHARED       /* overlapping, and the processor adds a share of the elements, which crosses no link */
@@ -62,7 +62,6 @@ enum rung_stages {
 
 /* Which kind of host memory a transfer rung is about. */
 enum rung_memory {
-    RUNG_MEMORY_NONE,     /* no transfer rung */
     RUNG_MEMORY_PAGEABLE, /* ordinary memory; any other is taken too */
     RUNG_MEMORY_PINNED,   /* page-locked memory; any other is refused */
     RUNG_MEMORY_EITHER    /* both; the rung treats each differently */
@@ -70,16 +69,18 @@ enum rung_memory {
 
 struct timeline;
 struct latency_stages;
+struct copies;
+struct launches;
 
 /* A whole number that a rung can be run with, beside its block. */
 struct rung_param {
     const char *name; /* NULL: no parameter at this index */
     const char *what; /* in one line */
     int least, usual, most;
-    const char *const *choices OR_NOTHING; /* the names of its values 0 ... most, then NULL; NULL: it is a number */
+    const char *const *choices OR(nullptr); /* the names of its values 0 ... most, then NULL; NULL: it is a number */
 };
 
-enum { RUNG_PARAMS = 3 };
+enum { RUNG_PARAMS = 3, RUNG_BLOCK = 256 };
 
 struct rung_call {
     enum component component;
@@ -102,41 +103,42 @@ struct rung_call {
 
 struct rung {
     const char *name;
-    enum rung_kind kind;
-    const char *after;   /* the rung that it is compared with; NULL: none */
-    const char *changes; /* what this rung changes, in one line, for the table */
-    const char *tested;  /* "double", or "gpu": only a GPU shows its effect */
-    int components;      /* bit 1 << component set for each component it takes */
+    enum rung_kind kind OR(RUNG_DEVICE);
+    const char *after OR(nullptr); /* the rung that it is compared with; NULL: none */
+    const char *changes;           /* what this rung changes, in one line, for the table */
+    int components OR(0);          /* bit 1 << component set for each component that it takes; 0: it takes all */
 
-    /* Device and matrix rungs; else 0. */
-    enum rung_family family;
-    const char *load;  /* the load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as
-                        * cuobjdump shows it, or its bulk copy instruction; NULL: none of its own */
-    bool headline;     /* one of the few that a table of results shows */
-    enum rung_sum sum; /* what it leaves in c with its usual parameters */
-    unsigned bytes_per_element; /* bytes that it moves for a float32 element: 12, or 16 where it reads c too */
-    unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
-    unsigned loads_in_flight;   /* a thread's, before the first use */
-    unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
-    unsigned blocks;            /* of its grid; 0: by the number of components */
-    unsigned min_cc;            /* compute capability that it needs, 90 for 9.0; 0: any */
-    size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the component's own */
-    struct rung_param params[RUNG_PARAMS];
+    /* Device and matrix rungs. */
+    enum rung_family family OR(FAMILY_KERNELS);
+    /* The load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as cuobjdump shows it,
+     * or its bulk copy instruction; NULL: none of its own. */
+    const char *load OR("LDG.E");
+    bool headline OR(false);           /* one of the few that a table of results shows */
+    enum rung_sum sum OR(SUM_WRITTEN); /* what it leaves in c with its usual parameters */
+    unsigned bytes_per_element OR(12); /* bytes that it moves for a float32 element: 12, or 16 where it reads c too */
+    unsigned bytes_per_load OR(4);     /* a thread's, of float32; of float16 in a precision rung */
+    unsigned loads_in_flight OR(2);    /* a thread's, before the first use */
+    unsigned block OR(RUNG_BLOCK);     /* threads a block by default; 0 or 1: not to be chosen */
+    unsigned blocks OR(0);             /* of its grid; 0: by the number of components */
+    unsigned min_cc OR(0);             /* compute capability that it needs, 90 for 9.0; 0: any */
+    size_t alignment OR(0);            /* bytes that a, b and c must be aligned to; 0: the component's own */
+    struct rung_param params[RUNG_PARAMS] OR({});
+    bool by_name OR(false); /* a sweep of the ladder runs it only where it is named: nothing bounds its time, or it is
+                             * no step of the ladder */
 
-    bool by_name OR_NOTHING; /* a sweep of the ladder runs it only where it is named: nothing bounds its time, or it is
-                              * no step of the ladder */
+    /* Transfer rungs. */
+    enum rung_stages stages OR(STAGES_SERIAL);
+    enum rung_memory memory OR(RUNG_MEMORY_PAGEABLE);
+    bool allocates OR(false); /* its timed part always has an allocation; else a parameter decides, or none does */
+    const struct copies *copies OR(nullptr);
 
-    /* Transfer rungs; else 0. */
-    enum rung_stages stages OR_NOTHING;
-    enum rung_memory memory OR_NOTHING;
-    bool allocates OR_NOTHING; /* its timed part always holds an allocation; else a parameter decides, or none does */
-
-    struct rung_tile tile OR_NOTHING; /* of a product of matrices */
+    const struct launches *launches OR(nullptr); /* latency rungs */
+    struct rung_tile tile OR({});                /* of a product of matrices */
 
     /* Device and matrix rungs: queue the kernel; 0 or a cudaError_t. */
-    int (*launch)(const struct rung_call *call);
+    int (*launch)(const struct rung_call *call) OR(nullptr);
     /* Host, transfer and latency rungs: add and return when it is done; 0, or -1 with *status set. */
-    int (*run)(const struct rung_call *call, struct status *status);
+    int (*run)(const struct rung *rung, const struct rung_call *call, struct status *status) OR(nullptr);
 };
 
 /* The i-th rung of this build in the ladder's order, NULL past the last. */
@@ -144,6 +146,8 @@ const struct rung *rung_at(size_t i);
 
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
+
+bool rung_takes_component(const struct rung *rung, enum component component);
 
 /* Bytes that one load of a device rung's thread takes, for this component. */
 unsigned rung_bytes_per_load(const struct rung *rung, enum component component);

@@ -4,51 +4,56 @@
  * They run on a stream of their own. The operands' own stream may be the legacy default stream, which cannot be
  * captured and on which programmatic launches are not known to be safe; an event orders the two. Nothing else waits for
  * the new stream: the rung drains it before it returns. Making it (4 us) is not timed. */
+#include "lab/ladder/latency.h"
+
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "base/min_max.h"
 #include "base/now.h"
-#include "cuda/lab/latency/latency.h"
+#include "cuda/kernels.h"
+#include "cuda/lab/latency.h"
 #include "gpu/device.h"
+#include "gpu/graph_kind.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"
-#include "lab/ladder/clock.h"
-#include "lab/ladder/latency_stages.h"
+#include "lab/ladder/device_rung.h"
 
 enum { PARAM_ADDS, PARAM_CHAIN, MAX_ADDS = 1 << 20 };
 
-/* How one rung queues the call's additions and waits for them; the call's stream is the rung's own and idle. */
-typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
-                           struct status *status);
+/* How a latency rung queues its additions and waits for them, and by which launches. */
+struct launches {
+    /* The call's stream is the rung's own and idle, and the kernel is loaded. */
+    int (*queue_and_wait)(const struct device_scope *scope, const struct rung_call *call, const struct small_add *add,
+                          struct latency_stages *stages, struct status *status);
+    const struct small_add *add;
+};
 
-/* Turns `add`, the addition before, into the i-th; it has no components where there are more additions than
- * components. */
-static void
-next_add(const struct rung_call *call, size_t i, struct rung_call *add)
+/* The i-th addition; it has no components where there are more additions than components. */
+static struct rung_call
+nth_add(const struct rung_call *call, size_t i)
 {
-    const size_t adds = (size_t)call->params[PARAM_ADDS], width = component_size[call->component];
+    struct rung_call add = *call;
     if (call->params[PARAM_CHAIN]) {
-        *add = *call;
         if (i > 0)
-            add->a = call->c;
-        return;
+            add.a = call->c;
+        return add;
     }
-    const size_t before = i == 0 ? 0 : add->n;
-    if (i == 0)
-        *add = *call;
-    add->a = (const char *)add->a + before * width;
-    add->b = (const char *)add->b + before * width;
-    add->c = (char *)add->c + before * width;
-    add->n = call->n / adds + (i < call->n % adds);
+    const size_t adds = (size_t)call->params[PARAM_ADDS], each = call->n / adds, longer = call->n % adds;
+    const size_t before = (i * each + smaller(i, longer)) * component_size[call->component];
+    add.a = (const char *)add.a + before;
+    add.b = (const char *)add.b + before;
+    add.c = (char *)add.c + before;
+    add.n = each + (i < longer);
+    return add;
 }
 
 static cudaError_t
 launch_each(const struct rung_call *call, const struct small_add *how)
 {
     cudaError_t error = cudaSuccess;
-    struct rung_call add;
     for (size_t i = 0; i < (size_t)call->params[PARAM_ADDS] && error == cudaSuccess; i++) {
-        next_add(call, i, &add);
+        const struct rung_call add = nth_add(call, i);
         error = (cudaError_t)how->launch(&add);
     }
     return error;
@@ -70,84 +75,68 @@ drain(const struct rung_call *call, double begin, struct latency_stages *stages,
 }
 
 static int
-loop(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages, struct status *status)
+queue_each(const struct device_scope *scope, const struct rung_call *call, const struct small_add *how,
+           struct latency_stages *stages, struct status *status)
 {
-    cudaError_t error = (cudaError_t)how->load(call);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaFuncGetAttributes");
+    (void)scope;
     const double begin = now_seconds();
-    error = launch_each(call, how);
+    const cudaError_t error = launch_each(call, how);
     return drain(call, begin, stages, error, how->call, status);
 }
 
 /* Ends the capture even where a launch in it failed, or the stream would stay unusable. The capture mode is this
  * thread's alone, so that other threads' calls go on. */
-static cudaError_t
-capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *graph, const char **what)
+static int
+capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *graph, struct status *status)
 {
-    *what = "cudaStreamBeginCapture";
     cudaError_t error = cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess)
-        return error;
-    *what = how->call;
+        return device_status(status, error, "cudaStreamBeginCapture");
     error = launch_each(call, how);
     const cudaError_t ended = cudaStreamEndCapture(call->stream, graph);
-    if (error == cudaSuccess && ended != cudaSuccess) {
-        *what = "cudaStreamEndCapture";
-        error = ended;
-    }
-    return error;
+    if (error != cudaSuccess)
+        return device_status(status, error, how->call);
+    return ended == cudaSuccess ? 0 : device_status(status, ended, "cudaStreamEndCapture");
 }
 
 /* Uploads the graph too: otherwise the first launch would pay for the upload. */
-static cudaError_t
-instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec, const char **what)
+static int
+instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec, struct status *status)
 {
-    *what = "cudaGraphInstantiate";
     cudaError_t error = cudaGraphInstantiate(exec, graph, 0);
     if (error != cudaSuccess)
-        return error;
-    *what = "cudaGraphUpload";
+        return device_status(status, error, "cudaGraphInstantiate");
     error = cudaGraphUpload(*exec, stream);
     const cudaError_t waited = stream_wait(stream);
-    if (error == cudaSuccess && waited != cudaSuccess) {
-        *what = "cudaStreamSynchronize";
-        error = waited;
-    }
-    return error;
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaGraphUpload");
+    return waited == cudaSuccess ? 0 : device_status(status, waited, "cudaStreamSynchronize");
 }
 
 static int
-as_graph(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
-         struct status *status)
+as_graph(const struct device_scope *scope, const struct rung_call *call, const struct small_add *how,
+         struct latency_stages *stages, struct status *status)
 {
+    (void)scope;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    const char *what = "cudaFuncGetAttributes";
-    int result = -1;
     stages->graph = true;
-    cudaError_t error = (cudaError_t)how->load(call);
-    if (error != cudaSuccess)
-        goto failed;
 
     double begin = now_seconds();
-    error = capture(call, how, &graph, &what);
+    int result = capture(call, how, &graph, status);
     stages->capture = now_seconds() - begin;
-    if (error != cudaSuccess)
-        goto failed;
+    if (result < 0)
+        goto done;
 
     begin = now_seconds();
-    error = instantiate(graph, call->stream, &exec, &what);
+    result = instantiate(graph, call->stream, &exec, status);
     stages->instantiate = now_seconds() - begin;
-    if (error != cudaSuccess)
-        goto failed;
+    if (result < 0)
+        goto done;
 
     begin = now_seconds();
-    error = cudaGraphLaunch(exec, call->stream);
+    const cudaError_t error = cudaGraphLaunch(exec, call->stream);
     result = drain(call, begin, stages, error, "cudaGraphLaunch", status);
-    goto done;
-failed:
-    device_status(status, error, what);
 done:
     begin = now_seconds();
     if (exec)
@@ -164,10 +153,9 @@ segments_of(const struct rung_call *call, size_t *longest)
 {
     const size_t adds = (size_t)call->params[PARAM_ADDS];
     struct segment *const segments = malloc(adds * sizeof *segments);
-    struct rung_call add;
     *longest = 0;
     for (size_t i = 0; segments && i < adds; i++) {
-        next_add(call, i, &add);
+        const struct rung_call add = nth_add(call, i);
         segments[i] = (struct segment){.a = add.a, .b = add.b, .c = add.c, .n = add.n};
         if (add.n > *longest)
             *longest = add.n;
@@ -192,20 +180,13 @@ queue_batch(const struct rung_call *call, const struct segment *table, void *dev
 
 /* Times all that a caller with a list of pairs has to do: the table, its memory, its copy and the launch. */
 static int
-as_batch(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
-         struct status *status)
+as_batch(const struct device_scope *scope, const struct rung_call *call, const struct small_add *how,
+         struct latency_stages *stages, struct status *status)
 {
     (void)how;
     if (call->params[PARAM_CHAIN])
         return status_set(status, STATUS_VALUE,
                           "rung batched makes all additions at once: chain must be 0, where none needs another's sum");
-    cudaError_t error = (cudaError_t)batched_load(call);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaFuncGetAttributes");
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, call->device, status) < 0)
-        return -1;
-
     int result = -1;
     void *device = NULL;
     size_t longest;
@@ -214,43 +195,46 @@ as_batch(const struct rung_call *call, const struct small_add *how, struct laten
     const size_t bytes = (size_t)call->params[PARAM_ADDS] * sizeof *table;
     if (!table)
         status_set(status, STATUS_MEMORY, "there is no memory for a table of %d additions", call->params[PARAM_ADDS]);
-    else if (pool_allocate(&scope, call->stream, bytes, &device, status) == 0)
+    else if (pool_allocate(scope, call->stream, bytes, &device, status) == 0)
         result = queue_batch(call, table, device, longest, stages, begin, status);
     pool_release(call->stream, device);
     free(table);
-    device_leave(&scope);
     return result;
 }
 
 /* Begins when the work on the operands' stream is done, so that only the rung is timed. */
 static int
-time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue_and_wait *run,
-                   const struct small_add *how, struct status *status)
+run_on_own_stream(const struct rung *rung, const struct rung_call *given, struct status *status)
 {
     struct device_scope scope;
     if (device_enter_relaxed(&scope, given->device, status) < 0)
         return -1;
 
     int result = -1;
+    const struct launches *launches = rung->launches;
     struct rung_call call = *given;
     struct latency_stages stages = {0};
     cudaStream_t stream = NULL;
     if (rung_check_capability(rung, scope.device, status) < 0)
         goto done;
+    const char *what = "cudaStreamCreateWithFlags";
     cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess) {
-        device_status(status, error, "cudaStreamCreateWithFlags");
-        goto done;
-    }
     call.stream = stream;
-    if (stream_join(scope.device, given->stream, stream, status) < 0)
-        goto done;
-    error = cudaStreamSynchronize(stream);
+    if (error == cudaSuccess) {
+        if (stream_join(scope.device, given->stream, stream, status) < 0)
+            goto done;
+        what = "cudaStreamSynchronize";
+        error = cudaStreamSynchronize(stream);
+    }
+    if (error == cudaSuccess) {
+        what = "cudaFuncGetAttributes";
+        error = (cudaError_t)launches->add->load(&call);
+    }
     if (error != cudaSuccess) {
-        device_status(status, error, "cudaStreamSynchronize");
+        device_status(status, error, what);
         goto done;
     }
-    result = run(&call, how, &stages, status);
+    result = launches->queue_and_wait(&scope, &call, launches->add, &stages, status);
     if (given->seconds)
         *given->seconds = stages.total;
     if (given->stages)
@@ -262,121 +246,111 @@ done:
     return result;
 }
 
-static const struct rung launch_loop, graph, pdl, pdl_trigger, graph_pdl_trigger, batched;
-
-static int
-run_launch_loop(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&launch_loop, call, loop, &serial_add, status);
-}
-
-static int
-run_graph(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&graph, call, as_graph, &serial_add, status);
-}
-
-static int
-run_pdl(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&pdl, call, loop, &waiting_add, status);
-}
-
-static int
-run_pdl_trigger(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&pdl_trigger, call, loop, &triggering_add, status);
-}
-
-static int
-run_graph_pdl_trigger(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&graph_pdl_trigger, call, as_graph, &triggering_add, status);
-}
-
-static int
-run_batched(const struct rung_call *call, struct status *status)
-{
-    return time_on_own_stream(&batched, call, as_batch, NULL, status);
-}
-
 /* clang-format off */
-#define PARAMS                                                                                                         \
-    {                                                                                                                  \
-        [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MAX_ADDS},                                             \
-        [PARAM_CHAIN] = {"chain", "1: each adds b to the sum before it, over all elements; 0: each its own elements", 0, 0, 1}, \
-    }
+#define LATENCY_RUNG                                                                                                   \
+    .kind = RUNG_LATENCY, .components = LATENCY_COMPONENTS, .params = {                                                \
+        [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MAX_ADDS},                                              \
+        [PARAM_CHAIN] = {"chain", "1: each adds b to the sum before it, over all elements; 0: each its own elements",  \
+                         0, 0, 1}}
 /* clang-format on */
 
 enum { PROGRAMMATIC_CC = 90 };
 
 static const struct rung launch_loop = {
     .name = "launch_loop",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .changes = "many small additions, a launch each",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
-    .params = PARAMS,
-    .run = run_launch_loop,
+    .launches = &(const struct launches){queue_each, &serial_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung graph = {
     .name = "graph",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .after = "launch_loop",
     .changes = "the launches captured into a graph and launched by one call; capture and instantiation are not timed",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
-    .params = PARAMS,
-    .run = run_graph,
+    .launches = &(const struct launches){as_graph, &serial_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung pdl = {
     .name = "pdl",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .after = "launch_loop",
     .changes = "programmatic dependent launch: a kernel is begun before the one ahead has ended, and waits for it",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
-    .params = PARAMS,
-    .run = run_pdl,
+    .launches = &(const struct launches){queue_each, &waiting_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung pdl_trigger = {
     .name = "pdl_trigger",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .after = "pdl",
     .changes = "each kernel lets the next begin when it has waited, not when its blocks end",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
-    .params = PARAMS,
-    .run = run_pdl_trigger,
+    .launches = &(const struct launches){queue_each, &triggering_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung graph_pdl_trigger = {
     .name = "graph_pdl_trigger",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .after = "graph",
     .changes = "the launches of pdl_trigger in a graph",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
-    .params = PARAMS,
-    .run = run_graph_pdl_trigger,
+    .launches = &(const struct launches){as_graph, &triggering_add},
+    .run = run_on_own_stream,
 };
 
 static const struct rung batched = {
     .name = "batched",
-    .kind = RUNG_LATENCY,
+    LATENCY_RUNG,
     .after = "launch_loop",
     .changes = "one launch over a table of all additions, which is made and copied in the timed part",
-    .tested = "double",
-    .components = LATENCY_COMPONENTS,
-    .params = PARAMS,
-    .run = run_batched,
+    .launches = &(const struct launches){as_batch, &batched_adds},
+    .run = run_on_own_stream,
 };
 
 const struct rung *const latency_rungs[] = {&launch_loop,       &graph,   &pdl, &pdl_trigger,
                                             &graph_pdl_trigger, &batched, NULL};
+
+int
+raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, plan->device, status) < 0)
+        return -1;
+    int result = -1;
+    cudaGraphExec_t graph = NULL;
+    struct add_call call = {.component = plan->component,
+                            .a = plan->a,
+                            .b = plan->b,
+                            .c = plan->c,
+                            .n = plan->n,
+                            .stream = plan->stream,
+                            .programmatic = way == RAW_LAUNCH_PROGRAMMATIC};
+    launch_config_choose(&scope.state->launch_configs, &call);
+    if (way == RAW_LAUNCH_PROGRAMMATIC && !scope.state->programmatic) {
+        status_set(status, STATUS_VALUE, "programmatic launches need compute capability 9.0");
+        goto done;
+    }
+    if (way == RAW_LAUNCH_GRAPH && graph_capture_add(&graph, &call, status) < 0)
+        goto done;
+    const char *what = "cudaStreamSynchronize";
+    cudaError_t error = stream_wait(call.stream);
+    if (error == cudaSuccess) {
+        what = graph ? "cudaGraphLaunch" : "cudaLaunchKernel";
+        const double begin = now_seconds();
+        for (int i = 0; i < calls && error == cudaSuccess; i++)
+            error = graph ? cudaGraphLaunch(graph, call.stream) : add_launch(&call);
+        *seconds = (now_seconds() - begin) / calls;
+        const cudaError_t waited = stream_wait(call.stream);
+        error = error == cudaSuccess ? waited : error;
+    }
+    result = error == cudaSuccess ? 0 : device_status(status, error, what);
+done:
+    graph_free(graph);
+    device_leave(&scope);
+    return result;
+}

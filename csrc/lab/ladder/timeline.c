@@ -90,49 +90,32 @@ keep_error(struct timeline *timeline, cudaError_t error)
         atomic_compare_exchange_strong(&timeline->error, &none, (int)error);
 }
 
-static size_t
-new_entry(struct timeline *timeline, enum timeline_what what, int number, size_t chunk)
-{
-    const size_t entry = atomic_fetch_add(&timeline->count, 1);
-    if (entry < timeline->room)
-        timeline->entries[entry] = (struct timeline_entry){.what = what, .stream = number, .chunk = chunk};
-    return entry;
-}
-
 size_t
 timeline_begin(struct timeline *timeline, enum timeline_what what, int number, void *stream, size_t chunk)
 {
     if (!timeline)
         return 0;
-    const size_t entry = new_entry(timeline, what, number, chunk);
-    if (entry < timeline->room)
-        keep_error(timeline, cudaEventRecord(timeline->events[2 * entry], stream));
-    return entry;
+    const size_t at = atomic_fetch_add(&timeline->count, 1);
+    if (at >= timeline->room)
+        return at;
+    struct timeline_entry *entry = &timeline->entries[at];
+    *entry = (struct timeline_entry){.what = what, .stream = number, .chunk = chunk};
+    if (number == TIMELINE_HOST)
+        entry->begin = now_seconds() - timeline->host_origin;
+    else
+        keep_error(timeline, cudaEventRecord(timeline->events[2 * at], stream));
+    return at;
 }
 
 void
-timeline_end(struct timeline *timeline, size_t entry, void *stream)
+timeline_end(struct timeline *timeline, size_t at, void *stream)
 {
-    if (timeline && entry < timeline->room)
-        keep_error(timeline, cudaEventRecord(timeline->events[2 * entry + 1], stream));
-}
-
-size_t
-timeline_begin_host(struct timeline *timeline, enum timeline_what what)
-{
-    if (!timeline)
-        return 0;
-    const size_t entry = new_entry(timeline, what, TIMELINE_HOST, 0);
-    if (entry < timeline->room)
-        timeline->entries[entry].begin = now_seconds() - timeline->host_origin;
-    return entry;
-}
-
-void
-timeline_end_host(struct timeline *timeline, size_t entry)
-{
-    if (timeline && entry < timeline->room)
-        timeline->entries[entry].end = now_seconds() - timeline->host_origin;
+    if (!timeline || at >= timeline->room)
+        return;
+    if (timeline->entries[at].stream == TIMELINE_HOST)
+        timeline->entries[at].end = now_seconds() - timeline->host_origin;
+    else
+        keep_error(timeline, cudaEventRecord(timeline->events[2 * at + 1], stream));
 }
 
 /* Sets the seconds of every entry, the earliest at 0. */

@@ -48,8 +48,17 @@ size_t timeline_begin(struct timeline *timeline, enum timeline_what what, int nu
 void timeline_end(struct timeline *timeline, size_t entry, void *stream);
 
 /* Called before and after a step that the host makes and waits for. */
-size_t timeline_begin_host(struct timeline *timeline, enum timeline_what what);
-void timeline_end_host(struct timeline *timeline, size_t entry);
+static inline size_t
+timeline_begin_host(struct timeline *timeline, enum timeline_what what)
+{
+    return timeline_begin(timeline, what, TIMELINE_HOST, NULL, 0);
+}
+
+static inline void
+timeline_end_host(struct timeline *timeline, size_t entry)
+{
+    timeline_end(timeline, entry, NULL);
+}
 
 /* Destroys the events; with `read`, after a run that succeeded, reads them first. All streams are drained. Returns 0,
  * or -1 with *status set where an event was not recorded or could not be read. Call it after a failed open too. */

@@ -6,16 +6,13 @@
 #ifndef VECADD_LAB_LADDER_TRANSFER_RUNG_H
 #define VECADD_LAB_LADDER_TRANSFER_RUNG_H
 
+#include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-#include <cuda_runtime_api.h>
 
 #include "gpu/state.h"
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
-
-enum { EVERY_COMPONENT = (1 << COMPONENT_COUNT) - 1 };
 
 /* Of a transfer rung that launches a device rung's kernel the first parameter is the kernel; `allocates`, where there
  * is one, is the second. */
@@ -65,10 +62,6 @@ int transfer_run_enter(struct transfer_run *run, const struct rung *rung, const 
  * or -1 with *status set where the timeline failed. */
 int transfer_run_leave(struct transfer_run *run, int result, struct status *status);
 
-/* The begin and the end of the timed part. */
-void transfer_clock_start(struct transfer_run *run);
-void transfer_clock_stop(struct transfer_run *run);
-
 /* Queues one chunk on `stream`: upload, kernel, download. `number` is the chunk's, `stream_number` the stream's. */
 struct transfer_chunk {
     const void *a, *b; /* on the host, `count` components each */
@@ -90,7 +83,39 @@ int transfer_chunk_down(const struct transfer_run *run, const struct transfer_ch
 int transfer_kernel_queue(const struct transfer_run *run, const void *a, const void *b, void *c, size_t count,
                           cudaStream_t stream, int stream_number, size_t chunk, struct status *status);
 
+/* Waits for all that the stream has queued, after an error too: then the caller may free and change its memory. Returns
+ * `result`, or -1 with *status set where only waiting failed. */
+int transfer_wait(cudaStream_t stream, int result, struct status *status);
+
 /* Whether the kernel adds to what c holds. */
 bool transfer_kernel_accumulates(const struct transfer_run *run);
+
+/* The transfer rungs that are copies and kernels on streams, and differ in memory, streams, chunks and allocation. */
+enum copies_arrays {
+    ARRAYS_AS_ASKED,         /* the parameter `allocates` says whether they are made inside the timed part */
+    ARRAYS_KEPT,             /* never inside */
+    ARRAYS_MALLOC_EACH_CALL, /* always inside, by cudaMalloc */
+    ARRAYS_POOL_EACH_CALL    /* always inside, from the stream-ordered pool */
+};
+
+enum { COPIES_STREAMS = 4 };
+
+struct copies {
+    int streams;         /* made for the run, at most COPIES_STREAMS; 0: the legacy default stream */
+    bool blocking;       /* copies wait: for the legacy default stream */
+    bool device_wait;    /* waits for the device at the end, not for the streams */
+    bool streams_inside; /* streams are made inside the timed part wherever the arrays are */
+    enum copies_arrays arrays;
+    int timed_param; /* the parameter that says what is timed, an enum timed; 0: no such parameter, the whole */
+    int chunk_param; /* the parameter that gives the components of a chunk; each stream has buffers for one. 0: no such
+                      * parameter; each stream takes an equal part of arrays as long as the operands */
+};
+
+/* What of a transfer is timed: all of it, or each chunk's kernel, which finds its inputs where the
+ * copies have left them, in memory, or in memory with the time in which its sum leaves the L2. */
+enum timed { TIMED_WHOLE, TIMED_KERNELS, TIMED_COLD, TIMED_PAID };
+
+/* The `run` of such a rung. Leaves nothing queued or allocated. */
+int copies_run(const struct rung *rung, const struct rung_call *call, struct status *status);
 
 #endif

@@ -2,16 +2,18 @@
  * a kernel that keeps the stream busy until all is queued. The host's part is timed by the host's clock with nothing
  * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "cuda/kernels.h"
-#include "cuda/lab/limits/probe_launches.h"
+#include "cuda/lab/launches.h"
 #include "gpu/device.h"
+#include "gpu/graph_kind.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"
 
 enum {
-    ROUNDS_MAX = 64,
-    HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/clock.c */
+    HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/device_rung.c */
     QUEUED = 64,
     NODES = 512,                 /* of a graph, whose own launch is then 1 % of the time */
     ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs: each round averages over many kernels */
@@ -36,31 +38,39 @@ struct empties {
 };
 
 static cudaError_t
-queue_empties(const struct probe *probe, const void *argument)
+queue_empties_on(const void *argument, cudaStream_t stream)
 {
     const struct empties *empties = argument;
     cudaError_t error = cudaSuccess;
     for (unsigned i = 0; i < empties->launches && error == cudaSuccess; i++)
         error = empties->order == SERIAL
-                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream)
+                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, stream)
                     : limits_programmatic_launch(empties->blocks, empties->threads, empties->order == TRIGGERING,
-                                                 empties->cycles, probe->stream);
+                                                 empties->cycles, stream);
     return error;
 }
 
-/* The median of all rounds but the first. */
-static int
-measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
-        struct status *status)
+static cudaError_t
+queue_empties(const struct probe *probe, const void *argument)
 {
-    double each[ROUNDS_MAX], first;
-    if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &first, status) < 0)
-        return -1;
-    for (int round = 0; round < rounds; round++)
-        if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &each[round], status) < 0)
-            return -1;
-    *seconds = probe_median(each, rounds);
-    return 0;
+    return queue_empties_on(argument, probe->stream);
+}
+
+static double
+at_least_0(double seconds)
+{
+    return seconds > 0 ? seconds : 0;
+}
+
+/* Seconds that each of `further` blocks or kernels takes beyond the first, which take `kernel`. */
+static int
+measure_further(const struct probe *probe, unsigned head_start, struct empties empties, unsigned further, int rounds,
+                double kernel, double *seconds, struct status *status)
+{
+    const struct probe_work work = {.launch = queue_empties, .argument = &empties, .head_start = head_start};
+    const int result = probe_median(probe, &work, rounds, seconds, status);
+    *seconds = at_least_0(*seconds - kernel) / further;
+    return result;
 }
 
 /* Host seconds until all is queued, and until all is done: medians of all rounds but the first. */
@@ -79,162 +89,241 @@ measure_host(const struct probe *probe, const struct empties *empties, int round
         if (error != cudaSuccess || waited != cudaSuccess)
             return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
     }
-    *queued = probe_median(until_queued, rounds);
-    *done = probe_median(until_done, rounds);
+    *queued = median(until_queued, rounds);
+    *done = median(until_done, rounds);
     return 0;
 }
-
-struct graph {
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-};
 
 static cudaError_t
 launch_graph(const struct probe *probe, const void *argument)
 {
-    const struct graph *graph = argument;
-    return cudaGraphLaunch(graph->exec, probe->stream);
+    return cudaGraphLaunch(*(const cudaGraphExec_t *)argument, probe->stream);
 }
 
-/* The stream is no longer capturing when this returns, after an error too. */
+/* Of a graph of what `launches` queues, each time behind `before`. */
 static int
-graph_open(struct graph *graph, const struct probe *probe, const struct empties *nodes, struct status *status)
+measure_graph(const struct probe *probe, graph_launches *launches, const void *context, probe_launch *before,
+              int rounds, double *seconds, struct status *status)
 {
-    cudaError_t error = cudaStreamBeginCapture(probe->stream, cudaStreamCaptureModeThreadLocal);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamBeginCapture");
-    error = queue_empties(probe, nodes);
-    const cudaError_t ended = cudaStreamEndCapture(probe->stream, &graph->graph);
-    if (error == cudaSuccess)
-        error = ended;
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamEndCapture");
-    error = cudaGraphInstantiate(&graph->exec, graph->graph, 0);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(graph->exec, probe->stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
-}
-
-static void
-graph_close(const struct graph *graph)
-{
-    if (graph->exec)
-        device_ignore(cudaGraphExecDestroy(graph->exec));
-    if (graph->graph)
-        device_ignore(cudaGraphDestroy(graph->graph));
-}
-
-/* The median of all rounds but the first. */
-static int
-measure_graph(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
-              struct status *status)
-{
-    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
-    double each[ROUNDS_MAX];
-    struct graph graph = {0};
-    int result = graph_open(&graph, probe, &nodes, status);
-    for (int round = -1; round < rounds && result == 0; round++)
-        result = probe_time(probe, HEAD_START_QUEUED, launch_graph, &graph, "cudaGraphLaunch",
-                            &each[round < 0 ? 0 : round], status);
-    if (result == 0)
-        *seconds = probe_median(each, rounds);
-    graph_close(&graph);
+    cudaGraphExec_t graph;
+    if (graph_capture(&graph, launches, context, status) < 0)
+        return -1;
+    const struct probe_work work = {.launch = launch_graph,
+                                    .argument = &graph,
+                                    .before = before,
+                                    .head_start = HEAD_START_QUEUED,
+                                    .what = "cudaGraphLaunch"};
+    const int result = probe_median(probe, &work, rounds, seconds, status);
+    graph_free(graph);
     return result;
 }
 
+/* Of a graph of so many kernels, each busy for so many cycles. */
 static int
-fewer(int rounds, int most)
+measure_nodes(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
+              struct status *status)
 {
-    return rounds < most ? rounds : most;
-}
-
-static double
-at_least_0(double seconds)
-{
-    return seconds > 0 ? seconds : 0;
+    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
+    return measure_graph(probe, queue_empties_on, &nodes, NULL, rounds, seconds, status);
 }
 
 static int
-measure_serial(const struct probe *probe, int device, int rounds, struct launch_limits *limits, struct status *status)
+measure_serial(const struct probe *probe, const struct device_facts *facts, int rounds, struct launch_seconds *limits,
+               struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
-    double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
-    int multiprocessors = 0, shared = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaDeviceGetAttribute");
-    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, grid = {SERIAL, BLOCKS, THREADS, 0, 1, 0},
-                         many = {SERIAL, 1, 1, 0, QUEUED, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0},
-                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
-                                   0};
-    if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
-        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
-        measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
-        measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
-        measure_graph(probe, SERIAL, 0, few, &graph, status) < 0 ||
+    const unsigned lonely = (unsigned)facts->multiprocessors * GENERATIONS;
+    const unsigned half =
+        (unsigned)facts->shared_per_multiprocessor / 2; /* with what each block has beside: all of it */
+    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0};
+    double issued, done, graph, *const kernel = &limits->kernel;
+    if (measure_further(probe, HEAD_START, one, 1, rounds, 0, kernel, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){SERIAL, BLOCKS, THREADS, 0, 1, 0}, BLOCKS - 1, fewest,
+                        *kernel, &limits->block, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){SERIAL, lonely, THREADS, half, 1, 0}, GENERATIONS - 1, few,
+                        *kernel, &limits->turnaround, status) < 0 ||
+        measure_further(probe, HEAD_START_QUEUED, (struct empties){SERIAL, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        *kernel, &limits->queued, status) < 0 ||
+        measure_nodes(probe, SERIAL, 0, few, &graph, status) < 0 ||
         measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
-    limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
-    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
-    limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
-    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->node = at_least_0(graph - *kernel) / (NODES - 1);
     limits->issued = issued / ISSUED;
     return 0;
 }
 
 static int
-measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
+measure_programmatic(const struct probe *probe, int rounds, struct launch_seconds *limits, struct status *status)
 {
     const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
-    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
-    const struct empties queue = {WAITING, 1, 1, 0, QUEUED, 0}, triggers = {TRIGGERING, 1, 1, 0, QUEUED, 0},
-                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
-                         issue = {WAITING, 1, 1, 0, ISSUED, 0};
-    if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
-        measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
-        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
-        measure_graph(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
-        measure_graph(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
-        measure_graph(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
+    const struct empties issue = {WAITING, 1, 1, 0, ISSUED, 0};
+    const double kernel = limits->kernel;
+    double graph, busy, twice, issued, done;
+    if (measure_further(probe, HEAD_START_QUEUED, (struct empties){WAITING, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        kernel, &limits->programmatic.waiting, status) < 0 ||
+        measure_further(probe, HEAD_START_QUEUED, (struct empties){TRIGGERING, 1, 1, 0, QUEUED, 0}, QUEUED - 1, few,
+                        kernel, &limits->programmatic.triggering, status) < 0 ||
+        measure_further(probe, HEAD_START, (struct empties){TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
+                        TRIGGERING_BLOCKS - 1, fewest, kernel, &limits->programmatic.block, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
+        measure_nodes(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
         measure_host(probe, &issue, few, &issued, &done, status) < 0)
         return -1;
-    limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
-    limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
-    limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
-    limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
+    limits->programmatic.node = at_least_0(graph - kernel) / (NODES - 1);
     /* Busy kernels hide all that does not wait for them; 2 * busy - twice cancels the busy time itself. */
-    limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
+    limits->programmatic.released = at_least_0(2 * busy - twice - kernel) / (NODES - 1);
     limits->programmatic.issued = issued / ISSUED;
     return 0;
 }
 
-int
-limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
-{
-    struct device_scope scope;
-    if (device_enter_relaxed(&scope, device, status) < 0)
-        return -1;
+/* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache has its memory. */
 
+enum { SMALLEST = 24 << 10, STEP = 4, FRESH_NODES = 64, FRESH_ROUNDS = 5 };
+
+struct fresh {
+    char *memory;
+    size_t bytes; /* of a node */
+    unsigned nodes;
+};
+
+static cudaError_t
+queue_fresh_on(const void *context, cudaStream_t stream)
+{
+    const struct fresh *fresh = context;
+    cudaError_t error = cudaSuccess;
+    for (unsigned i = 0; i < fresh->nodes && error == cudaSuccess; i++)
+        error = limits_merge_launch(fresh->memory + i * fresh->bytes, fresh->bytes, stream);
+    return error;
+}
+
+/* Reads other memory, until the L2 has nothing of the nodes' memory. */
+static cudaError_t
+read_other_memory(const struct probe *probe, const void *argument)
+{
+    (void)argument;
+    const size_t l2 = probe->bytes / 2;
+    return limits_read_launch((char *)probe->memory + l2 / 2, l2 / 2 * 3, probe->sink, probe->stream);
+}
+
+/* The probe's memory is twice the L2. */
+static int
+measure_fresh(const struct probe *probe, int rounds, struct launch_seconds *limits, struct status *status)
+{
+    size_t bytes = SMALLEST;
+    for (int i = 0; i < LIMITS_FRESH; i++, bytes *= STEP) {
+        const size_t fit = probe->bytes / 4 / bytes;
+        const struct fresh fresh = {probe->memory, bytes, fit < FRESH_NODES ? (unsigned)fit : FRESH_NODES};
+        double seconds;
+        if (measure_graph(probe, queue_fresh_on, &fresh, read_other_memory, fewer(rounds, FRESH_ROUNDS), &seconds,
+                          status) < 0)
+            return -1;
+        limits->fresh[i].bytes = bytes;
+        limits->fresh[i].seconds = fresh.nodes ? at_least_0(seconds - limits->kernel) / fresh.nodes : 0;
+    }
+    return 0;
+}
+
+/* What a launch over a table of jobs costs: the host writes the jobs, the driver copies them, and each block of the
+ * launch looks one up. It is timed once among other work, as a batch is called: the driver's code and memory have left
+ * the caches. */
+
+enum { JOBS = 1024, JOB_THREADS = 32 };
+
+/* The jobs' components in all; each job divides it by their number, as a caller who cuts an array does. */
+static volatile uint64_t components = 1000003;
+
+/* Host seconds for a table of `count` jobs, its allocation included, on a stream that has had none before. */
+static int
+table_pass(const struct probe *probe, cudaStream_t stream, unsigned count, double *seconds, struct status *status)
+{
+    void *device = NULL;
     int result = -1;
-    struct probe probe = {0};
-    struct device_facts facts;
-    *limits = (struct launch_limits){0};
-    if (rounds > ROUNDS_MAX)
-        rounds = ROUNDS_MAX;
-    if (probe_open(&probe, &scope, 0, status) < 0 || device_facts(scope.device, &facts, status) < 0)
+    const double begin = now_seconds();
+    struct limits_job *const jobs = malloc(count * sizeof *jobs);
+    if (!jobs)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
+    uint64_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t length = components / count + (i < components % count);
+        jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
+        at += length;
+    }
+    if (pool_allocate(&probe->scope, stream, count * sizeof *jobs, &device, status) < 0)
         goto done;
-    limits->has_programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
-    if (measure_serial(&probe, scope.device, rounds, limits, status) < 0 ||
-        (limits->has_programmatic && measure_programmatic(&probe, rounds, limits, status) < 0))
-        goto done;
-    if (limits_fresh(&scope, rounds, limits->kernel, limits->fresh, status) == 0)
-        result = limits_table(&probe, &scope, rounds, &limits->table, &limits->job, status);
+    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess)
+        error = limits_table_launch(device, count, JOB_THREADS, probe->sink, stream);
+    const cudaError_t waited = stream_wait(stream);
+    *seconds = now_seconds() - begin;
+    if (error == cudaSuccess)
+        error = waited;
+    result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 done:
+    pool_release(stream, device);
+    free(jobs);
+    return result;
+}
+
+/* Evicts everything from the calling core's own caches. */
+static void
+evict_caches(void)
+{
+    static char others[4 << 20]; /* twice the largest L2 of a core */
+    static unsigned char value;
+    memset(others, ++value, sizeof others);
+    __asm__ volatile("" : : "r"(others) : "memory");
+}
+
+static int
+table_on_new_stream(const struct probe *probe, unsigned count, double *seconds, struct status *status)
+{
+    cudaStream_t stream;
+    evict_caches();
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamCreateWithFlags");
+    const int result = table_pass(probe, stream, count, seconds, status);
+    device_ignore(cudaStreamDestroy(stream));
+    return result;
+}
+
+/* For one job, and for each further one. */
+static int
+measure_table(const struct probe *probe, int rounds, double *table, double *job, struct status *status)
+{
+    double one[ROUNDS_MAX], many[ROUNDS_MAX];
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        if (table_on_new_stream(probe, 1, &one[kept], status) < 0)
+            return -1;
+        if (table_on_new_stream(probe, JOBS, &many[kept], status) < 0)
+            return -1;
+    }
+    *table = median(one, rounds);
+    const double further = median(many, rounds) - *table;
+    *job = further > 0 ? further / (JOBS - 1) : 0;
+    return 0;
+}
+
+int
+probe_launches(const struct probe_request *request, union probe_found *found, struct status *status)
+{
+    struct probe probe;
+    struct device_facts facts;
+    struct launch_seconds *limits = &found->launches;
+    const int rounds = fewer(request->rounds, ROUNDS_MAX);
+    *limits = (struct launch_seconds){.programmatic = {NAN, NAN, NAN, NAN, NAN, NAN}};
+    if (device_facts(request->device, &facts, status) < 0)
+        return -1;
+    const bool programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
+    int result = probe_open(&probe, request->device, facts.l2 / sizeof(uint64_t) * 2 * sizeof(uint64_t), status);
+    if (result == 0 && (measure_serial(&probe, &facts, rounds, limits, status) < 0 ||
+                        (programmatic && measure_programmatic(&probe, rounds, limits, status) < 0) ||
+                        measure_fresh(&probe, rounds, limits, status) < 0 ||
+                        measure_table(&probe, rounds, &limits->table, &limits->job, status) < 0))
+        result = -1;
     probe_close(&probe);
-    device_leave(&scope);
     return result;
 }

@@ -9,43 +9,58 @@
 #include "base/now.h"
 #include "base/status.h"
 #include "gpu/state.h"
-#include "lab/base/median.h"
 #include "lab/base/probes.h"
 
 struct probe {
+    struct device_scope scope;
+    bool entered; /* the thread is on the device, until probe_leave or probe_close */
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    void *memory; /* of `bytes` bytes; NULL for 0 */
+    void *memory;
+    size_t bytes; /* of `memory`; 0: none */
     void *sink;   /* one word: keeps the compiler from removing reads */
 };
 
-/* Fills in *probe, all zero before. After a failure the caller calls probe_close() too. */
-int probe_open(struct probe *probe, const struct device_scope *scope, size_t bytes, struct status *status);
-void probe_close(const struct probe *probe);
+/* Fills in *probe and enters the device. After a failure the caller calls probe_close() too. */
+int probe_open(struct probe *probe, int device, size_t bytes, struct status *status);
+void probe_close(struct probe *probe);
 
-/* Queues the work to be timed on probe->stream. */
+/* The events alone, for work on another stream. After a failure the caller destroys them too. */
+int probe_make_events(struct probe *probe, struct status *status);
+void probe_destroy_events(const struct probe *probe);
+
+/* For a probe beside another device's. probe_close() takes it wherever the thread is. */
+int probe_enter(struct probe *probe, struct status *status);
+void probe_leave(struct probe *probe);
+
+/* Queues work on probe->stream. */
 typedef cudaError_t probe_launch(const struct probe *probe, const void *argument);
 
-/* Waits for launch(probe, argument) and gives the seconds between the events before and after it. A kernel keeps the
- * stream busy for head_start cycles first (0: no kernel), so that the events do not time the host. `what` names the
- * work in messages. */
-int probe_time(const struct probe *probe, unsigned head_start, probe_launch *launch, const void *argument,
-               const char *what, double *seconds, struct status *status);
+/* Work to be timed by the events before and after it. */
+struct probe_work {
+    probe_launch *launch;
+    const void *argument; /* of both launches */
+    probe_launch *before; /* NULL, or queues what comes before and is not timed */
+    unsigned head_start;  /* cycles for which a kernel keeps the stream busy first, so that the events do not time the
+                           * host; 0: no kernel */
+    const char *what;     /* names the work in messages; NULL: cudaLaunchKernel */
+};
 
-/* table.c: host seconds to write and copy a table of one job, launch over it and wait, and for each further job; at
- * most 64 rounds. */
-int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
+/* Waits for the work and gives its seconds. */
+int probe_time(const struct probe *probe, const struct probe_work *work, double *seconds, struct status *status);
+
+/* The best, and the median, of `rounds` rounds behind one that warms up. */
+int probe_best(const struct probe *probe, const struct probe_work *work, int rounds, double *seconds,
+               struct status *status);
+int probe_median(const struct probe *probe, const struct probe_work *work, int rounds, double *seconds,
                  struct status *status);
 
-/* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
-int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
-                 struct status *status);
+enum { ROUNDS_MAX = 64 }; /* of medians */
 
-/* pattern.c: looks memory through on the probe's stream; probe->memory has room for a struct pattern_found. */
-int pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t words, const struct pattern *pattern,
-                        struct pattern_found *found, double *seconds, struct status *status);
-
-/* Evicts everything from the calling core's own caches. */
-void probe_disturb(void);
+static inline int
+fewer(int rounds, int most)
+{
+    return rounds < most ? rounds : most;
+}
 
 #endif

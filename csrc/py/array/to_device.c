@@ -58,7 +58,8 @@ copy_from_device(struct device_array *array, bool any_device, int device)
 static PyObject *
 copy_from_host(struct module_state *state, PyObject *object, int device)
 {
-    PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(
+    /* PyArray_FromAny would leave the byte order as it is. */
+    PyArrayObject *array = (PyArrayObject *)PyArray_CheckFromAny(
         object, NULL, 0, 0, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, NULL);
     PyObject *result = NULL;
     if (!array)

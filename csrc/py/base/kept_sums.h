@@ -23,7 +23,6 @@ enum {
 /* Zeros at first. The caller holds the GIL. */
 struct kept_sums {
     bool pooled;        /* the next sum is the pool's */
-    bool last_pooled;   /* the last one was */
     size_t more;        /* bytes that are needed beside KEPT_SUMS_ENOUGH: sums that take turns looked kept at first */
     size_t made, apart; /* in this look: bytes, and of these at addresses of their own */
     size_t least, most; /* in this look: bytes in use of the pool, before a sum that it makes */

@@ -1,4 +1,5 @@
-/* The module's functions, listed in module.c. Their docstrings are beside them. */
+/* The module's functions, listed in module.c. Docstrings are beside the functions; those of the laboratory and the
+ * machine, for which nobody calls help(), are comments of vecadd/_core.pyi. */
 #ifndef VECADD_PY_BASE_METHODS_H
 #define VECADD_PY_BASE_METHODS_H
 
@@ -11,13 +12,13 @@ typedef PyObject *fast_function(PyObject *module, PyObject *const *values, Py_ss
 
 fast_function py_add, py_add_many, py_explain_route, py_plan;
 keyword_function py_to_device, py_empty_pinned, py_run_rung, py_latency_stages, py_rung_facts, py_timeline,
-    py_device_limits, py_link_limits, py_device_latency, py_loaded_latency, py_launch_limits, py_judge_call;
+    py_judge_call;
 positional_function py_use_gpu;
 plain_function py_device_launch_configs, py_tuned_path, py_tuned_rows, py_host_facts, py_host_memory, py_cuda_versions,
     py_gpu_facts, py_memory_counts, py_output_pool_counts, py_transfer_counts, py_release, py_rungs, py_poison,
-    py_clear, py_repeat, py_host_view, py_thread_probe_limits, py_get_num_threads, py_set_num_threads, py_add_files,
+    py_clear, py_repeat, py_host_view, py_wake_limits, py_get_num_threads, py_set_num_threads, py_add_files,
     py_install_loops, py_uninstall_loops, py_loop_counts, py_use_array_memory, py_receipt_start, py_receipt_stop,
-    py_device_memory, py_peer_limits, py_pattern_write, py_pattern_check;
+    py_probe, py_device_memory, py_peer_limits, py_pattern_write, py_pattern_check;
 keyword_function py_raw_launches, py_call_stages;
 
 extern const char add_doc[], add_many_doc[], explain_route_doc[], plan_doc[];
@@ -25,13 +26,7 @@ extern const char add_files_doc[];
 extern const char use_gpu_doc[], get_num_threads_doc[], set_num_threads_doc[];
 extern const char install_loops_doc[], uninstall_loops_doc[], loop_counts_doc[], use_array_memory_doc[];
 extern const char receipt_start_doc[], receipt_stop_doc[];
-extern const char raw_launches_doc[], call_stages_doc[];
-extern const char to_device_doc[], empty_pinned_doc[], run_rung_doc[], latency_stages_doc[], rung_facts_doc[],
-    timeline_doc[], device_limits_doc[], link_limits_doc[], device_latency_doc[], loaded_latency_doc[],
-    launch_limits_doc[], thread_probe_limits_doc[], judge_call_doc[], repeat_doc[];
-extern const char device_memory_doc[], peer_limits_doc[], pattern_write_doc[], pattern_check_doc[];
-extern const char host_facts_doc[], host_memory_doc[], cuda_versions_doc[], gpu_facts_doc[], memory_counts_doc[],
-    output_pool_counts_doc[], transfer_counts_doc[], release_doc[], rungs_doc[], poison_doc[], clear_doc[],
-    host_view_doc[], device_launch_configs_doc[], tuned_path_doc[], tuned_rows_doc[];
+extern const char to_device_doc[], empty_pinned_doc[], memory_counts_doc[], output_pool_counts_doc[],
+    transfer_counts_doc[], release_doc[], host_view_doc[];
 
 #endif

@@ -4,14 +4,12 @@
 #include "choose/plan.h"
 #include "gpu/batch.h"
 #include "gpu/stream.h"
-#include "host/output_pool.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
-#include "py/operands/host_pair.h"
 #include "py/operands/interop.h"
 #include "py/operands/where.h"
 
@@ -93,38 +91,14 @@ call_in_python(const char *module_name, const char *function, PyObject *library,
 }
 
 static PyObject *
-refuse_resized(void)
-{
-    PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
-    return NULL;
-}
-
-/* Before Python 3.12 the garbage collector may run where host_result takes the pool's memory, and a finalizer may then
- * resize an operand. Takes the reference to `sum`. Not inline: all calls would pay for it, 6 instructions of 2256. */
-static PyObject *__attribute__((noinline))
-unless_resized(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan *plan, PyObject *sum)
-{
-    PyObject *const with_sum[] = {objects[ROLE_A], objects[ROLE_B], sum};
-    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
-    if (host_run_is(state, with_sum, &planned))
-        return sum;
-    Py_DECREF(sum);
-    return refuse_resized();
-}
-
-static PyObject *
 make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct plan *plan)
 {
     PyArrayObject *like = (PyArrayObject *)objects[ROLE_A];
     PyObject *sum =
         host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
-    if (!sum)
-        return NULL;
-    plan->c = PyArray_DATA((PyArrayObject *)sum);
-    const npy_intp bytes = plan->n * component_size[plan->component];
-    if (bytes < KEPT_SUM_MIN || (bytes < OUTPUT_POOL_MIN && !state->kept_sums.last_pooled))
-        return sum;
-    return unless_resized(state, objects, plan, sum);
+    if (sum)
+        plan->c = PyArray_DATA((PyArrayObject *)sum);
+    return sum;
 }
 
 static PyObject *
@@ -132,13 +106,9 @@ make_strided_host_sum(struct module_state *state, struct prepared_call *call)
 {
     const struct addition *addition = &call->addition;
     PyObject *sum = host_result(state, call->descr, addition->ndim, addition->shape, addition->ordered);
-    if (!sum)
-        return NULL;
-    call->plan.c = PyArray_DATA((PyArrayObject *)sum);
-    if (host_operands_stay(call->operands, call->held))
-        return sum;
-    Py_DECREF(sum);
-    return refuse_resized();
+    if (sum)
+        call->plan.c = PyArray_DATA((PyArrayObject *)sum);
+    return sum;
 }
 
 /* Makes a new array for the sum and puts its memory into the plan. */

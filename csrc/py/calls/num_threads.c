@@ -1,5 +1,5 @@
 /* set_num_threads and get_num_threads: the threads that additions on the host use. */
-#include "host/threads_count.h"
+#include "host/threads.h"
 #include "py/base/methods.h"
 
 const char get_num_threads_doc[] = PyDoc_STR(

@@ -44,7 +44,6 @@ static PyObject *__attribute__((noinline)) medium_result(struct module_state *st
     const bool pooled = sums->pooled && output_pool_cuts(&used);
     PyObject *sum =
         pooled ? pooled_result(state, dtype, ndim, shape, fortran) : PyArray_Empty(ndim, shape, dtype, fortran);
-    sums->last_pooled = pooled;
     if (sum && pooled)
         kept_sums_note_pool(sums, PyArray_DATA((PyArrayObject *)sum), bytes, used);
     else if (sum)

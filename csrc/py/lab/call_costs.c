@@ -4,7 +4,7 @@
 #include "base/now.h"
 #include "choose/plan.h"
 #include "gpu/stream.h"
-#include "lab/ladder/raw_launch.h"
+#include "lab/ladder/latency.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/prepare.h"
@@ -68,13 +68,6 @@ prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, con
     PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
     return -1;
 }
-
-const char raw_launches_doc[] = PyDoc_STR(
-    "raw_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
-    "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one\n"
-    "launch, the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0)\n"
-    "or 'graph', a CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and\n"
-    "arrays of other places.");
 
 PyObject *
 py_raw_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -164,14 +157,6 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     call_clear(&call);
     return failed;
 }
-
-const char call_stages_doc[] = PyDoc_STR(
-    "call_stages($module, a, b, out, /, *, calls)\n--\n\n"
-    "What the stages of add(a, b, out) take for these device arrays, each repeated `calls` times by itself: a\n"
-    "dict of seconds a call. 'parse' sorts the arguments out, 'describe' looks at the three arrays, 'plan'\n"
-    "checks them against each other and chooses the stream, 'allocate' makes an array like a and drops it\n"
-    "(what a + b has in place of out), 'launch' queues the kernel. Leaves the sum in out. Raises what add\n"
-    "raises.");
 
 PyObject *
 py_call_stages(PyObject *module, PyObject *arguments, PyObject *keywords)

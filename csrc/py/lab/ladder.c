@@ -1,9 +1,12 @@
-/* The ladder from Python: the rungs, one run of one rung, and outputs that no earlier run has filled. */
+/* The ladder from Python: the rungs, one run of one rung, where its time goes, and what its launch takes. */
 #include <string.h>
 
 #include "base/now.h"
+#include "gpu/device.h"
 #include "gpu/memory.h"
-#include "lab/ladder/clock.h"
+#include "lab/ladder/device_rung.h"
+#include "lab/ladder/latency.h"
+#include "lab/ladder/timeline.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/rung_arguments.h"
@@ -17,14 +20,12 @@ static const char *const family_name[] = {
 };
 
 static const char *const stages_name[] = {
-    [STAGES_NONE] = "",
     [STAGES_SERIAL] = "serial",
     [STAGES_OVERLAPPING] = "overlapping",
     [STAGES_SHARED] = "shared",
 };
 
 static const char *const memory_name[] = {
-    [RUNG_MEMORY_NONE] = "",
     [RUNG_MEMORY_PAGEABLE] = "pageable",
     [RUNG_MEMORY_PINNED] = "pinned",
     [RUNG_MEMORY_EITHER] = "either",
@@ -111,28 +112,19 @@ describe(const struct rung *rung)
         Py_XDECREF(choices);
         return NULL;
     }
+    const bool transfers = rung->kind == RUNG_TRANSFER;
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N,s:(IIIII)}",
-        "name", rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after",
-        rung->after, "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load",
-        rung->load ? rung->load : "", "headline", PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum],
-        "bytes_per_element", rung->bytes_per_element, "bytes_per_load", rung->bytes_per_load, "loads_in_flight",
-        rung->loads_in_flight, "block", rung->block, "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment",
-        (Py_ssize_t)rung->alignment, "params", params, "choices", choices, "stages", stages_name[rung->stages],
-        "memory", memory_name[rung->memory], "allocates", PyBool_FromLong(rung->allocates), "by_name",
+        "{s:s,s:s,s:s,s:z,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N,s:(IIIII)}", "name",
+        rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after,
+        "changes", rung->changes, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
+        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
+        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
+        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params,
+        "choices", choices, "stages", transfers ? stages_name[rung->stages] : "", "memory",
+        transfers ? memory_name[rung->memory] : "", "allocates", PyBool_FromLong(rung->allocates), "by_name",
         PyBool_FromLong(rung->by_name), "tile", rung->tile.rows, rung->tile.columns, rung->tile.inner,
         rung->tile.thread_rows, rung->tile.thread_columns);
 }
-
-const char rungs_doc[] = PyDoc_STR(
-    "rungs($module, /)\n--\n\n"
-    "One dict a rung, in the ladder's order: name, kind, family, after, changes, tested, dtypes, load, headline,\n"
-    "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
-    "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
-    "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
-    "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep of\n"
-    "the ladder runs it only where it is named), tile (of a product of matrices: rows and columns of the\n"
-    "result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all 0).");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -155,7 +147,7 @@ run_by_host_clock(const struct rung *rung, struct rung_call *call, double *secon
     double given = -1;
     call->seconds = &given;
     const double begin = now_seconds();
-    int failed = rung->run(call, status);
+    int failed = rung->run(rung, call, status);
     *seconds = now_seconds() - begin;
     if (given >= 0)
         *seconds = given;
@@ -170,18 +162,6 @@ run(struct rung_arguments *given, double *seconds, struct status *status)
     return given->rung->launch ? rung_time_on_device(given->rung, &given->call, seconds, status)
                                : run_by_host_clock(given->rung, &given->call, seconds, status);
 }
-
-const char run_rung_doc[] = PyDoc_STR(
-    "run_rung($module, name, a, b, out, /, *, block=0, params={})\n--\n\n"
-    "Runs a rung once into out and returns its seconds: of a device or matrix rung by CUDA events around the\n"
-    "launch, of any other by the host's clock. The operands have one dtype and size: DeviceArrays for device and\n"
-    "latency rungs, contiguous NumPy arrays for the others. Those of a matrix rung are two-dimensional DeviceArrays\n"
-    "of float32: a, b, whose rows are a's columns, and the product; or a, None, and a's transpose. block is a device\n"
-    "rung's threads a block, 0 for its own; params are whole numbers by name, the rung's usual ones where none is\n"
-    "given.\n\n"
-    "Raises ValueError for a name that is not in the ladder, a size, shape, alignment, block or parameter that the\n"
-    "rung does not take, a GPU below the compute capability that it needs, a read-only out, and one that overlaps\n"
-    "an input; TypeError for arrays, dtypes and names of parameters that it does not take.");
 
 PyObject *
 py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -230,23 +210,182 @@ fill(PyObject *module, PyObject *object, int byte)
     return failed ? status_raise(state, &status) : Py_NewRef(Py_None);
 }
 
-const char poison_doc[] = PyDoc_STR(
-    "poison($module, x, /)\n--\n\n"
-    "Overwrites the bytes of a contiguous NumPy array or a DeviceArray, so that no check of a result is passed\n"
-    "by an earlier one. Raises TypeError for anything else, ValueError for a read-only array.");
-
 PyObject *
 py_poison(PyObject *module, PyObject *object)
 {
     return fill(module, object, POISON);
 }
 
-const char clear_doc[] =
-    PyDoc_STR("clear($module, x, /)\n--\n\n"
-              "Makes every byte 0, as poison does with another one: for rungs that add to what their output holds.");
-
 PyObject *
 py_clear(PyObject *module, PyObject *object)
 {
     return fill(module, object, 0);
+}
+
+static PyObject *
+triple(const unsigned xyz[3])
+{
+    return Py_BuildValue("(III)", xyz[0], xyz[1], xyz[2]);
+}
+
+/* The dtype of that name, or NULL with a TypeError. */
+static const struct dtype_row *
+dtype_row_named(const char *name)
+{
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (strcmp(dtype_table[dtype].name, name) == 0)
+            return &dtype_table[dtype];
+    PyErr_Format(PyExc_TypeError, "%s is no dtype that vecadd adds; vecadd._core.DTYPES lists them", name);
+    return NULL;
+}
+
+/* `size` as the call's number of components, or for a matrix rung as its extents. */
+static int
+size_from(const struct rung *rung, const struct dtype_row *dtype, PyObject *size, struct rung_call *call)
+{
+    if (rung->kind == RUNG_MATRIX)
+        return matrix_shape_from(rung, size, call);
+    const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred())
+        return -1;
+    if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize) {
+        PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
+        return -1;
+    }
+    call->n = (size_t)n * dtype->components;
+    return 0;
+}
+
+static int
+check_subject(const struct rung *rung, const struct dtype_row *dtype)
+{
+    if (!rung->launch)
+        PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device or matrix rung is a kernel to look at",
+                     rung->name, rung_kind_name[rung->kind]);
+    else if (!rung_takes(rung, (enum dtype)(dtype - dtype_table)))
+        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
+    else
+        return 0;
+    return -1;
+}
+
+PyObject *
+py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "block", "params", "device", NULL};
+    const char *name, *dtype_name;
+    PyObject *size;
+    int block = 0, device = 0;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "ssO|$iO!i:rung_facts", names, &name, &dtype_name, &size,
+                                     &block, &PyDict_Type, &params, &device))
+        return NULL;
+    const struct rung *rung = rung_from_name(name);
+    const struct dtype_row *dtype = rung ? dtype_row_named(dtype_name) : NULL;
+    struct rung_call call = {.component = dtype ? dtype->component : 0, .device = device};
+    if (!dtype || check_subject(rung, dtype) < 0 || size_from(rung, dtype, size, &call) < 0 ||
+        rung_choices_from(rung, block, params, &call) < 0)
+        return NULL;
+
+    struct rung_facts facts;
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_check_ordinal(device, &status) < 0 || rung_facts(rung, &call, &facts, &status) < 0;
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    const bool queued = facts.launch.launches > 0;
+    /* An addition to what c holds loads that too; the row's number is that of its usual parameters. */
+    const int loads =
+        (int)rung->loads_in_flight + (rung_leaves(rung, call.params) == SUM_ADDED) - (rung->sum == SUM_ADDED);
+    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:i,s:I}", "registers", facts.registers,
+                         "static_shared", (Py_ssize_t)facts.static_shared, "dynamic_shared",
+                         (Py_ssize_t)facts.launch.shared, "local", (Py_ssize_t)facts.local, "grid",
+                         triple(facts.launch.grid), "block", triple(facts.launch.block), "launches",
+                         facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
+                         "waves", facts.waves, "loads_in_flight", queued ? loads : 0, "bytes_per_load",
+                         queued ? rung_bytes_per_load(rung, dtype->component) : 0);
+}
+
+static PyObject *
+stages_dict(const struct latency_stages *stages)
+{
+    if (!stages->graph)
+        return Py_BuildValue("{s:d,s:d}", "issue", stages->issue, "total", stages->total);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "issue", stages->issue, "total", stages->total, "capture",
+                         stages->capture, "instantiate", stages->instantiate, "launch", stages->total, "destroy",
+                         stages->destroy);
+}
+
+PyObject *
+py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "", "params", NULL};
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    const char *name;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:latency_stages", names, &name, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
+        return NULL;
+    struct rung_arguments given;
+    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
+        return NULL;
+    if (given.rung->kind != RUNG_LATENCY)
+        return PyErr_Format(PyExc_ValueError, "%s is a %s rung: stages are those of the latency rungs, %s", name,
+                            rung_kind_name[given.rung->kind], "which vecadd.ladder.names('latency') lists");
+
+    struct status status;
+    struct latency_stages stages;
+    given.call.stages = &stages;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = rung_arguments_join(&given, &status) < 0 || given.rung->run(given.rung, &given.call, &status) < 0;
+    PyEval_RestoreThread(released);
+    return failed ? status_raise(state, &status) : stages_dict(&stages);
+}
+
+static PyObject *
+list_of(const struct timeline *timeline)
+{
+    const struct timeline_entry *entries;
+    const size_t count = timeline_entries(timeline, &entries);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *entry = Py_BuildValue("(sindd)", timeline_what_name[entries[i].what], entries[i].stream,
+                                        (Py_ssize_t)entries[i].chunk, entries[i].begin, entries[i].end);
+        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *
+py_timeline(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "", "params", NULL};
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    const char *name;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:timeline", names, &name, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
+        return NULL;
+    const struct rung *rung = rung_named(name);
+    if (rung && rung->kind != RUNG_TRANSFER)
+        return PyErr_Format(PyExc_ValueError, "%s is a %s rung; a timeline is of a transfer rung", name,
+                            rung_kind_name[rung->kind]);
+    struct rung_arguments given;
+    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
+        return NULL;
+    struct timeline *timeline = given.call.timeline = timeline_new();
+    if (!timeline)
+        return PyErr_NoMemory();
+
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = rung->run(rung, &given.call, &status);
+    PyEval_RestoreThread(released);
+    PyObject *list = failed ? status_raise(state, &status) : list_of(timeline);
+    timeline_free(timeline);
+    return list;
 }

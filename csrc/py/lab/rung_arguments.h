@@ -38,4 +38,7 @@ int rung_choices_from(const struct rung *rung, int block, PyObject *params, stru
 /* A contiguous ndarray or a DeviceArray as an operand; anything else is a TypeError. */
 int rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand);
 
+/* The extents of a matrix rung's call from a tuple of whole numbers. Returns 0, or -1 with an exception. */
+int matrix_shape_from(const struct rung *rung, PyObject *shape, struct rung_call *call);
+
 #endif

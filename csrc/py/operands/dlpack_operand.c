@@ -61,8 +61,11 @@ read_strides(const struct dl_tensor *tensor, const char *what, struct owned_oper
     return 0;
 }
 
+/* `captured_on`: the tensor's device where its stream captures, else -1. The driver does not know memory that a capture
+ * allocates before the graph runs: there the producer's word on the device has to do. */
 static int
-read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
+read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, int captured_on,
+          struct owned_operand *result)
 {
     struct operand *operand = &result->operand;
     if (operand->size == 0)
@@ -75,6 +78,10 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
     if ((uintptr_t)operand->data % component_size[dtype_table[operand->dtype].component]) {
         PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
         return -1;
+    }
+    if (captured_on >= 0 && !device_knows_pointer(operand->data)) {
+        operand->device = captured_on;
+        return 0;
     }
     struct device_range unknown = {0};
     return device_operand_locate(state, what, &unknown, result);
@@ -96,22 +103,21 @@ start_device(int device, struct status *status)
  * default stream is the same on every device. */
 static int
 import_on(struct module_state *state, int device, PyObject *object, const char *what, PyObject *library, void *stream,
-          struct dlpack_import *import)
+          bool *captured, struct dlpack_import *import)
 {
     struct status status;
-    bool captures;
-    int previous;
-    if (start_device(device, &status) < 0 || stream_captures(device, stream, &captures, &status) < 0 ||
-        device_make_current(device, &previous, &status) < 0) {
+    struct device_before before;
+    if (start_device(device, &status) < 0 || stream_captures(device, stream, captured, &status) < 0 ||
+        device_make_current(device, &before, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }
     /* A capturing stream may not wait for work outside, which ends the capture, nor the legacy default stream for work
      * inside: the order is left to the caller. */
-    PyObject *handle = captures ? interop_no_order(library) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
+    PyObject *handle = *captured ? interop_no_order(library) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
     const int result = handle ? dlpack_import(state, object, what, handle, import) : -1;
     Py_XDECREF(handle);
-    device_make_current_again(previous, device);
+    device_make_current_again(&before);
     return result;
 }
 
@@ -126,8 +132,8 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         return found;
     if (!is_of_cuda(device.type))
         return 0;
-    bool ordered = device.type != DL_CUDA_HOST; /* what the host wrote is already there */
-    if ((ordered ? import_on(state, device.id, object, what, result->library, stream, &import)
+    bool captured = false, ordered = device.type != DL_CUDA_HOST; /* what the host wrote is already there */
+    if ((ordered ? import_on(state, device.id, object, what, result->library, stream, &captured, &import)
                  : dlpack_import(state, object, what, Py_None, &import)) < 0)
         return -1;
     result->operand = (struct operand){.place = PLACE_DEVICE,
@@ -137,7 +143,8 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
                                        .stream = stream,
                                        .stream_kind = STREAM_HOME};
     if (read_dtype(import.tensor, what, &result->operand) < 0 || read_shape(import.tensor, what, result) < 0 ||
-        read_strides(import.tensor, what, result) < 0 || read_data(state, import.tensor, what, result) < 0) {
+        read_strides(import.tensor, what, result) < 0 ||
+        read_data(state, import.tensor, what, captured ? device.id : -1, result) < 0) {
         Py_DECREF(import.owner);
         return -1;
     }

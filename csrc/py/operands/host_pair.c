@@ -254,16 +254,3 @@ host_out_from(struct module_state *state, PyObject *object, struct owned_operand
     operand_of_array(array, (enum dtype)dtype, NULL, operand);
     return true;
 }
-
-bool
-host_operands_stay(const struct owned_operand operands[ROLE_COUNT], const bool held[ROLE_COUNT])
-{
-    for (int role = 0; role < ROLE_COUNT; role++) {
-        PyArrayObject *array = held[role] ? (PyArrayObject *)operands[role].exported : NULL;
-        const struct operand *read = &operands[role].operand;
-        if (array && (PyArray_DATA(array) != read->data || (size_t)PyArray_SIZE(array) != read->size ||
-                      (size_t)PyArray_ITEMSIZE(array) != dtype_table[read->dtype].itemsize))
-            return false;
-    }
-    return true;
-}

@@ -19,8 +19,4 @@ const char *host_pair_from(struct module_state *state, PyObject *const objects[R
 /* Describes out; false where it is no plain ndarray of a dtype that vecadd adds. */
 bool host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand);
 
-/* Whether the arrays are still where and as large as described, elements and all: a finalizer that ran since may have
- * resized one. */
-bool host_operands_stay(const struct owned_operand operands[ROLE_COUNT], const bool held[ROLE_COUNT]);
-
 #endif

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "lab/base/rung.h"
-#include "lab/ladder/clock.h"
+#include "lab/ladder/device_rung.h"
 #include "operands.h"
 #include "sums.h"
 
@@ -16,17 +16,11 @@ static const size_t lengths[] = {0,  1,  2,   3,   4,   5,   7,   8,   9,    15,
                                  32, 33, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 5000};
 static const unsigned blocks[] = {0, 32, 96, 256, 1024};
 
-static bool
-takes(const struct rung *rung, enum component component)
-{
-    return rung->components >> component & 1;
-}
-
 /* A component for what is not about components: precision rungs take no float32. */
 static enum component
 usual_component(const struct rung *rung)
 {
-    return takes(rung, COMPONENT_F32) ? COMPONENT_F32 : COMPONENT_F16;
+    return rung_takes_component(rung, COMPONENT_F32) ? COMPONENT_F32 : COMPONENT_F16;
 }
 
 /* The k-th device rung of all families, NULL past the last. */
@@ -138,7 +132,7 @@ test_every_rung_adds_every_component_at_awkward_lengths(void)
     struct memory m = memory_open(ROOM);
     for (size_t k = 0; (rung = device_rung(k)); k++)
         for (enum component component = 0; component < COMPONENT_COUNT; component++)
-            for (size_t i = 0; takes(rung, component) && i < sizeof lengths / sizeof *lengths; i++)
+            for (size_t i = 0; rung_takes_component(rung, component) && i < sizeof lengths / sizeof *lengths; i++)
                 if (!by_each_thread(rung) || lengths[i] <= SLOWEST)
                     check_rung(rung, &m, usual_call(rung, component, lengths[i], 0), (struct placement){0});
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
@@ -169,7 +163,7 @@ test_every_rung_adds_many_components(void)
         if (by_each_thread(rung))
             continue;
         check_rung(rung, &m, usual_call(rung, usual_component(rung), LONGEST, 0), (struct placement){0});
-        if (takes(rung, COMPONENT_I8))
+        if (rung_takes_component(rung, COMPONENT_I8))
             check_rung(rung, &m, usual_call(rung, COMPONENT_I8, LONGEST, 0), (struct placement){0});
     }
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
@@ -184,7 +178,7 @@ test_every_rung_adds_misaligned_operands(void)
     struct memory m = memory_open(ROOM);
     for (size_t k = 0; (rung = device_rung(k)); k++)
         for (enum component component = 0; component < COMPONENT_COUNT; component++) {
-            if (!takes(rung, component))
+            if (!rung_takes_component(rung, component))
                 continue;
             const size_t size = component_size[component], step = rung->alignment > size ? rung->alignment : size;
             const struct placement places[] = {{step, 0, 0}, {0, step, 0}, {0, 0, step}, {step, 3 * step, 2 * step}};
@@ -363,7 +357,7 @@ test_every_row_is_filled(void)
     for (size_t k = 0; (rung = device_rung(k)); k++) {
         CHECK(rung->kind == RUNG_DEVICE && rung->launch && !rung->run, "%s", rung->name);
         CHECK(!rung->after || rung_named(rung->after), "%s", rung->name);
-        CHECK(rung->changes && rung->tested && rung->load && takes(rung, usual_component(rung)), "%s", rung->name);
+        CHECK(rung->changes && rung->load && rung_takes_component(rung, usual_component(rung)), "%s", rung->name);
         CHECK(rung->bytes_per_element == (rung->sum == SUM_WRITTEN ? 12 : 16), "%s", rung->name);
         CHECK(rung->bytes_per_load >= component_size[usual_component(rung)] && rung->loads_in_flight >= 2, "%s",
               rung->name);

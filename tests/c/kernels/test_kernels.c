@@ -11,6 +11,7 @@
 #include "base/fpenv.h"
 #include "check.h"
 #include "cuda/kernels.h"
+#include "cuda/lab/launches.h"
 #include "host/add.h"
 #include "operands.h"
 #include "sums.h"
@@ -72,6 +73,71 @@ test_large_operands(void)
     struct memory m = memory_open(N + 2 * MARGIN);
     check_placement(&m, COMPONENT_I8, 0, 0, 0, N);
     check_placement(&m, COMPONENT_I8, 3, 0, 1, N - 3);
+    memory_close(&m);
+}
+
+/* The blocks of a sum of n components whose operands begin at that many past a 16-byte boundary, a elsewhere. */
+static unsigned
+blocks_of(enum component component, size_t at_a, size_t at, size_t n)
+{
+    char *const memory = (char *)VECTOR + at * component_size[component];
+    struct kernel_launch launch = {0};
+    const struct add_call call = {.component = component,
+                                  .a = (char *)VECTOR + at_a * component_size[component],
+                                  .b = memory,
+                                  .c = memory,
+                                  .n = n,
+                                  .describe = &launch};
+    CHECK(add_launch(&call) == cudaSuccess && launch.launches == 1 && launch.block[0] == 256);
+    return launch.grid[0];
+}
+
+/* Sums of so many whole vectors, at three alignments and with three tails, by this many vectors a thread. */
+static void
+check_vectors(struct memory *m, enum component component, size_t vectors, unsigned each)
+{
+    const size_t vector = VECTOR / component_size[component];
+    for (size_t at = 0; at < vector; at = at ? at + (vector > 2 ? vector - 2 : 1) : 1)
+        for (size_t tail = 0; tail < vector; tail = tail ? tail + (vector > 2 ? vector - 2 : 1) : 1) {
+            const size_t head = (vector - at) % vector, n = head + vectors * vector + tail;
+            const size_t threads = vectors + head + tail;
+            CHECK(blocks_of(component, at, at, n) == (threads + 256 * each - 1) / (256 * each), "%zu vectors", vectors);
+            check_placement(m, component, at, at, at, n);
+        }
+}
+
+/* From 4 MiB to 8 MiB an operand: the last block is whole, has one thread too many or too few, one vector or none in
+ * its second half. */
+static void
+test_two_vectors_a_thread(void)
+{
+    enum { PAIRS = 1 << 18, MOST = 1 << 19 };
+    struct memory m = memory_open(VECTOR * (MOST + 16));
+    for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+        check_vectors(&m, component, PAIRS - 1, 1);
+        check_vectors(&m, component, PAIRS, 2);
+    }
+    static const size_t beyond[] = {1, 255, 256, 257, 511, 513};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
+        check_vectors(&m, COMPONENT_F32, PAIRS + beyond[i], 2);
+    check_vectors(&m, COMPONENT_F64, MOST, 2);
+    check_vectors(&m, COMPONENT_F64, MOST + 1, 1);
+    CHECK(blocks_of(COMPONENT_I16, 1, 0, 8 * PAIRS + 800) > PAIRS / 256, "shifted vectors, which other kernels add");
+    check_placement(&m, COMPONENT_I16, 1, 0, 0, 8 * PAIRS + 800);
+    memory_close(&m);
+}
+
+/* ... into an operand of its own, and with numbers that differ from vector to vector. */
+static void
+test_two_vectors_a_thread_in_place(void)
+{
+    enum { N = (1 << 20) + 1037 };
+    struct memory m = memory_open(sizeof(int32_t) * N);
+    sums_expect(COMPONENT_I32, m.expected, N, 1, 2);
+    sums_fill(COMPONENT_I32, m.a, N, 1);
+    sums_fill(COMPONENT_I32, m.b, N, 2);
+    add_on_device(COMPONENT_I32, m.a, m.b, m.b, N, NULL);
+    CHECK(memcmp(m.b, m.expected, N * sizeof(int32_t)) == 0);
     memory_close(&m);
 }
 
@@ -396,6 +462,8 @@ main(void)
 {
     RUN(test_every_alignment_and_length);
     RUN(test_large_operands);
+    RUN(test_two_vectors_a_thread);
+    RUN(test_two_vectors_a_thread_in_place);
     RUN(test_the_sum_may_replace_an_operand);
     RUN(test_integers_wrap_and_16_bit_floats_round_as_on_the_host);
     RUN(test_any_byte_but_zero_is_true);

@@ -6,32 +6,24 @@
 #include "failures.h"
 #include "lab/base/probes.h"
 
-static int
-measure_device(struct status *status)
-{
-    struct memory_rates rates;
-    if (limits_device(1, 1 << 20, 1, &rates, status) < 0)
-        return -1;
-    CHECK(rates.read > 0 && rates.write > 0 && rates.copy > 0);
-    return 0;
-}
+static union probe_found found;
 
 static int
-measure_l2(struct status *status)
+measure_rates(struct status *status)
 {
-    struct memory_rates rates;
-    if (limits_l2(1, 1 << 18, 1, &rates, status) < 0)
+    if (probe_rates(&(struct probe_request){1, 1 << 20, 1}, &found, status) < 0)
         return -1;
-    CHECK(rates.read > 0 && rates.write > 0);
+    const struct memory_rates *memory = &found.rates.memory, *l2 = &found.rates.l2;
+    CHECK(memory->read > 0 && memory->write > 0 && memory->copy > 0 && l2->read > 0 && l2->write > 0);
     return 0;
 }
 
 static int
 measure_latency(struct status *status)
 {
-    struct memory_latency latency = {0};
-    if (limits_latency(1, 1, &latency, status) < 0)
+    if (probe_latency(&(struct probe_request){1, 0, 1}, &found, status) < 0)
         return -1;
+    const struct memory_latency latency = found.latency;
     CHECK(latency.l1 > 0 && latency.page > 0 && latency.l2 > 0 && latency.dram > 0 && latency.stream > 0 &&
           latency.atomic > 0);
     return 0;
@@ -40,9 +32,9 @@ measure_latency(struct status *status)
 static int
 measure_loaded(struct status *status)
 {
-    struct loaded_latency points[LIMITS_LOADED];
-    if (limits_loaded(1, 2 << 20, 1, points, status) < 0)
+    if (probe_loaded(&(struct probe_request){1, 2 << 20, 1}, &found, status) < 0)
         return -1;
+    const struct loaded_latency *points = found.loaded;
     for (int i = 0; i < LIMITS_LOADED; i++) {
         CHECK(points[i].seconds > 0 && points[i].rate > 0, "%d", i);
         CHECK(i == 0 || points[i].bytes > points[i - 1].bytes, "%d", i);
@@ -53,9 +45,9 @@ measure_loaded(struct status *status)
 static int
 measure_launches(struct status *status)
 {
-    struct launch_limits limits = {0};
-    if (limits_launch(1, 1, &limits, status) < 0)
+    if (probe_launches(&(struct probe_request){1, 0, 1}, &found, status) < 0)
         return -1;
+    const struct launch_seconds limits = found.launches;
     CHECK(limits.kernel > 0 && limits.block >= 0 && limits.turnaround >= 0 && limits.queued >= 0 && limits.node >= 0 &&
           limits.issued > 0);
     return 0;
@@ -68,8 +60,10 @@ no_probe_leaves_anything(void)
         const char *name;
         int (*measure)(struct status *status);
     } probes[] = {
-        {"device", measure_device}, {"l2", measure_l2},           {"latency", measure_latency},
-        {"loaded", measure_loaded}, {"launch", measure_launches},
+        {"rates", measure_rates},
+        {"latency", measure_latency},
+        {"loaded", measure_loaded},
+        {"launches", measure_launches},
     };
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",       "cudaMallocFromPoolAsync", "cudaEventRecord",
@@ -79,9 +73,8 @@ no_probe_leaves_anything(void)
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             CHECK(fail_some_calls(calls[i], cudaErrorUnknown, probes[p].measure) > 0, "%s %s", probes[p].name,
                   calls[i]);
-    /* Without cudaStreamEndCapture: what it does not end, nothing ends. */
-    static const char *const of_a_graph[] = {"cudaStreamBeginCapture", "cudaGraphInstantiate", "cudaGraphUpload",
-                                             "cudaGraphLaunch"};
+    static const char *const of_a_graph[] = {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
+                                             "cudaGraphUpload", "cudaGraphLaunch"};
     for (size_t i = 0; i < sizeof of_a_graph / sizeof *of_a_graph; i++)
         CHECK(fail_some_calls(of_a_graph[i], cudaErrorUnknown, measure_launches) > 0, "%s", of_a_graph[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0);
@@ -90,10 +83,9 @@ no_probe_leaves_anything(void)
 static int
 measure_link(struct status *status)
 {
-    struct link_limits found = {0};
-    if (limits_link(1, 1 << 16, 1, &found, status) < 0)
+    if (probe_link(&(struct probe_request){1, 1 << 16, 1}, &found, status) < 0)
         return -1;
-    CHECK(found.to_device > 0 && found.to_host > 0 && found.both > 0);
+    CHECK(found.link.to_device > 0 && found.link.to_host > 0 && found.link.both > 0);
     return 0;
 }
 

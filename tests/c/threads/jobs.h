@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/runtime.h"
-#include "host/thread_pool.h"
+#include "base/plan.h"
 #include "host/threads.h"
 
 enum { MANY = 10000, WORKERS = 8, PATIENCE_MS = 10000 };
@@ -40,7 +39,7 @@ visits_each_once(int threads, size_t n, size_t block)
         abort();
     visits->block = block;
     visits->threads = threads > 1 ? threads : 1;
-    threads_run(threads, n, block, visit, visits);
+    threads_run_all(threads, n, block, visit, visits);
     bool right = atomic_load(&visits->outside) == 0;
     for (size_t i = 0; i < MANY; i++)
         right = right && atomic_load(&visits->of[i]) == (i < n);
@@ -48,13 +47,13 @@ visits_each_once(int threads, size_t n, size_t block)
     return right;
 }
 
-/* A job of which nothing is known: it has the workers that are awake. */
+/* A job for the workers that are awake; `alone` does it where none is. */
 static inline void
-run_short(int threads, size_t n, threads_body *body, threads_body *alone, void *context)
+run_short(int threads, size_t n, threads_body *body, void (*alone)(void *context), void *context)
 {
-    const struct threads_job job = {
-        .threads = threads, .n = n, .block = 1, .body = body, .alone = alone, .context = context};
-    threads_run_job(&job);
+    const struct fallback_loop fallback = {alone, context};
+    threads_run(&(struct threads_job){
+        .threads = threads, .n = n, .block = 1, .body = body, .context = context, .fallback = &fallback});
 }
 
 static inline void
@@ -89,7 +88,7 @@ static inline bool
 all_threads_take_part(int threads)
 {
     struct roll_call call = {.threads = threads};
-    threads_run(threads, (size_t)threads, 1, answer, &call);
+    threads_run_all(threads, (size_t)threads, 1, answer, &call);
     return are_all_present(&call);
 }
 
@@ -97,12 +96,12 @@ all_threads_take_part(int threads)
 static inline bool
 all_workers_fall_asleep(void)
 {
-    struct thread_pool *pool = atomic_load(&runtime.threads);
-    int ms = 0;
-    do
+    for (int ms = 0; ms < PATIENCE_MS; ms++) {
         sleep_us(1000);
-    while (atomic_load(&pool->awake) != 0 && ++ms < PATIENCE_MS);
-    return atomic_load(&pool->awake) == 0;
+        if (threads_awake() == 0)
+            return true;
+    }
+    return false;
 }
 
 #endif

@@ -1,9 +1,11 @@
 /* How many threads there may be: VECADD_NUM_THREADS, the affinity mask and control groups' quotas. */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cgroup.h"
 #include "base/cpus.h"
 #include "check.h"
 #include "host/threads.h"
@@ -72,6 +74,22 @@ the_affinity_mask_is_obeyed(void)
 /* ---- control groups, from files made up here ---- */
 
 static char folder[64];
+static bool redirects; /* the process's own group to the folder */
+
+FILE *
+fopen(const char *path, const char *mode)
+{
+    char full[512];
+    if (redirects && strcmp(path, CGROUP_MEMBERSHIP) == 0) {
+        snprintf(full, sizeof full, "%s/membership", folder);
+        path = full;
+    } else if (redirects && strncmp(path, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) == 0) {
+        snprintf(full, sizeof full, "%s%s", folder, path + strlen(CGROUP_MOUNT));
+        path = full;
+    }
+    const int file = *mode == 'r' ? open(path, O_RDONLY | O_CLOEXEC) : open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    return file < 0 ? NULL : fdopen(file, *mode == 'r' ? "r" : "w");
+}
 
 static void
 write_file(const char *path, const char *text)
@@ -99,11 +117,47 @@ quota(const char *membership)
 }
 
 static void
-quotas_are_read_from_both_versions_and_all_ancestors(void)
+make_folder(void)
 {
     strcpy(folder, "/tmp/vecadd-cgroup-XXXXXX");
     if (mkdtemp(folder) == NULL)
         abort();
+}
+
+static void
+remove_folder(void)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(system(command) == 0);
+}
+
+static int
+usable_by_quota(const char *max)
+{
+    write_file("mine/cpu.max", max);
+    return cpus_usable();
+}
+
+static void
+the_smaller_of_quota_and_mask_counts(void)
+{
+    cpu_set_t mask;
+    CHECK(sched_getaffinity(0, sizeof mask, &mask) == 0);
+    make_folder();
+    write_file("membership", "0::/mine\n");
+    redirects = true;
+    CHECK(usable_by_quota("100000 100000\n") == 1);
+    CHECK(usable_by_quota("99900000 100000\n") == CPU_COUNT(&mask));
+    CHECK(usable_by_quota("max 100000\n") == CPU_COUNT(&mask));
+    redirects = false;
+    remove_folder();
+}
+
+static void
+quotas_are_read_from_both_versions_and_all_ancestors(void)
+{
+    make_folder();
     CHECK(quota("0::/\n") == 0, "no files, no quota");
 
     write_file("a/b/cpu.max", "max 100000\n");
@@ -122,14 +176,14 @@ quotas_are_read_from_both_versions_and_all_ancestors(void)
     write_file("cpu/job/cpu.cfs_quota_us", "410000\n");
     CHECK(quota("3:cpuset:/job\n2:cpuacct,cpu:/job\n1:name=systemd:/x\n") == 5);
     CHECK(quota("2:cpu,cpuacct:/job\n0::/a\n") == 2, "the smaller of two");
+    write_file("cpu/other/cpu.cfs_quota_us", "100000\n");
+    write_file("cpu/other/cpu.cfs_period_us", "100000\n");
+    CHECK(quota("3:cpuset:/other\n2:cpu,cpuacct:/job\n") == 5, "cpuset is another controller");
     write_file("unified/u/cpu.max", "100000 100000\n");
     CHECK(quota("0::/u\n") == 1);
     CHECK(quota("rubbish\n:\n::\n0:\n") == 0);
     CHECK(cpus_quota("/nonexistent", folder) == 0);
-
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK(system(command) == 0);
+    remove_folder();
 }
 
 int
@@ -138,6 +192,7 @@ main(void)
     RUN(vecadd_num_threads_is_obeyed);
     RUN(a_senseless_vecadd_num_threads_is_ignored);
     RUN(a_chosen_number_outlives_what_was_counted);
+    RUN(the_smaller_of_quota_and_mask_counts);
     RUN(the_affinity_mask_is_obeyed);
     RUN(quotas_are_read_from_both_versions_and_all_ancestors);
     return check_report();

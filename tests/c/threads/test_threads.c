@@ -8,7 +8,6 @@
 #include "base/fpenv.h"
 #include "check.h"
 #include "host/threads.h"
-#include "host/ways.h"
 #include "jobs.h"
 
 static void
@@ -73,11 +72,17 @@ static void
 one_thread_that_is_held_up_holds_up_only_its_block(void)
 {
     for (int worker = 0; worker < 4; worker++) {
-        for (int keeps = 0; keeps < 2 && worker >= keeps; keeps++) {
+        for (int stays = 0; stays < 2 && worker >= stays; stays++) {
             struct holding holding = {.worker = worker};
-            const struct threads_job job = {
-                .threads = 4, .n = HELD_BLOCKS, .block = 1, .body = hold_one, .context = &holding, .keeps = keeps};
-            threads_run_job(&job);
+            const struct threads_job job = {.threads = 4,
+                                            .n = HELD_BLOCKS,
+                                            .block = 1,
+                                            .body = hold_one,
+                                            .context = &holding,
+                                            .wakes = true,
+                                            .bytes = SIZE_MAX,
+                                            .stays_in_slice = stays};
+            threads_run(&job);
             CHECK(atomic_load(&holding.begun), "worker %d took no part", worker);
             CHECK(holding.done_meanwhile == HELD_BLOCKS - 1, "worker %d: %d blocks", worker, holding.done_meanwhile);
         }
@@ -88,8 +93,6 @@ struct counted {
     struct roll_call call; /* of answer */
     atomic_uint workers;   /* of mark_briefly: a bit each */
     atomic_int alone;      /* calls of mark_alone */
-    atomic_int streamed;   /* of mark_streaming */
-    size_t from, to;       /* of the last one */
 };
 
 static void
@@ -102,21 +105,9 @@ mark_briefly(void *context, size_t begin, size_t end, int worker)
 }
 
 static void
-mark_alone(void *context, size_t begin, size_t end, int worker)
+mark_alone(void *context)
 {
-    struct counted *counted = context;
-    CHECK(worker == 0);
-    counted->from = begin;
-    counted->to = end;
-    atomic_fetch_add(&counted->alone, 1);
-}
-
-static void
-mark_streaming(void *context, size_t begin, size_t end, int worker)
-{
-    struct counted *counted = context;
-    CHECK(worker == 0 && begin == 0 && end == 64);
-    atomic_fetch_add(&counted->streamed, 1);
+    atomic_fetch_add(&((struct counted *)context)->alone, 1);
 }
 
 static void
@@ -128,7 +119,7 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
         CHECK(all_workers_fall_asleep());
         const int before = atomic_load(&counted.alone);
         run_short(4, 64, mark_briefly, mark_alone, &counted);
-        CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
+        CHECK(atomic_load(&counted.alone) == before + 1);
     }
     CHECK(atomic_load(&counted.workers) == 0);
 }
@@ -141,52 +132,6 @@ a_burst_of_short_jobs_wakes_the_workers(void)
         run_short(2, 2, answer, mark_alone, &counted);
     CHECK(are_all_present(&counted.call), "%d alone", atomic_load(&counted.alone));
     CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
-}
-
-/* A job with an own loop for streaming stores, that writes 64 MiB by what it says. */
-static void
-run_large(size_t n, threads_body *body, struct counted *counted)
-{
-    const struct threads_job job = {.threads = 2,
-                                    .n = n,
-                                    .block = 1,
-                                    .body = body,
-                                    .alone = mark_alone,
-                                    .alone_streaming = mark_streaming,
-                                    .context = counted,
-                                    .bytes = 64 << 20};
-    threads_run_job(&job);
-}
-
-static void
-a_short_job_wakes_workers_where_that_is_the_quickest_way(void)
-{
-    struct counted counted = {.call = {.threads = 2}};
-    ways_forget();
-    run_large(2, answer, &counted);
-    CHECK(are_all_present(&counted.call));
-    CHECK(atomic_load(&counted.alone) == 0 && atomic_load(&counted.streamed) == 0);
-}
-
-static void
-a_short_job_is_done_by_the_caller_the_way_that_was_quickest(void)
-{
-    for (enum way quickest = WAY_ALONE; quickest <= WAY_STREAMING; quickest++) {
-        struct counted counted = {0};
-        ways_forget();
-        for (int i = 0; i < 4; i++)
-            for (int rested = 0; rested < 2; rested++)
-                for (enum way way = 0; way < WAYS; way++)
-                    ways_note_job(&(struct ways_job){.bytes = 64 << 20, .rested = rested}, way,
-                                  way == quickest ? 1000 : 1000000);
-        threads_stop();
-        sleep_us(1000); /* no burst */
-        run_large(64, mark_briefly, &counted);
-        CHECK(atomic_load(&counted.workers) == 0);
-        CHECK(atomic_load(&counted.alone) == (quickest == WAY_ALONE) &&
-              atomic_load(&counted.streamed) == (quickest == WAY_STREAMING));
-    }
-    ways_forget();
 }
 
 struct slow {
@@ -224,7 +169,7 @@ static void
 a_slow_worker_holds_up_only_its_own_block(void)
 {
     struct slow slow = {0};
-    threads_run(3, SLOW_BLOCKS, 1, work_slowly, &slow);
+    threads_run_all(3, SLOW_BLOCKS, 1, work_slowly, &slow);
     CHECK(atomic_load(&slow.waited) == 0, "somebody waited for blocks that nobody took");
     CHECK(atomic_load(&slow.by_slow) == 1 && atomic_load(&slow.done) == SLOW_BLOCKS, "%d by the slow one",
           atomic_load(&slow.by_slow));
@@ -242,7 +187,7 @@ static void
 a_job_may_run_another(void)
 {
     atomic_int wrong = 0;
-    threads_run(4, 32, 1, run_inside, &wrong);
+    threads_run_all(4, 32, 1, run_inside, &wrong);
     CHECK(atomic_load(&wrong) == 0);
 }
 
@@ -299,7 +244,7 @@ workers_round_as_the_caller_does(void)
         struct sums sums = {.a = 1, .b = 0x1p-30f};
         sums.expected = modes[i] == FE_UPWARD ? 0x1.000002p0f : 1;
         fesetround(modes[i]);
-        threads_run(4, 32, 1, sum_slowly, &sums);
+        threads_run_all(4, 32, 1, sum_slowly, &sums);
         CHECK(fegetround() == modes[i]);
         CHECK(atomic_load(&sums.as_expected) == 32 && atomic_load(&sums.others) == 0, "mode %#x", modes[i]);
     }
@@ -322,9 +267,9 @@ flags_of_every_thread_are_returned_and_the_callers_kept(void)
     feraiseexcept(FE_INVALID);
     for (int where = 0; where < 64; where += 9) {
         struct sums sums = {.a = 3e38f, .expected = (float)where};
-        CHECK(threads_run(4, 64, 1, overflow_at_one_place, &sums) == FP_OVERFLOW, "at %d", where);
+        CHECK(threads_run_all(4, 64, 1, overflow_at_one_place, &sums) == FP_OVERFLOW, "at %d", where);
         sums.a = 1;
-        CHECK(threads_run(4, 64, 1, overflow_at_one_place, &sums) == 0, "stale flags after %d", where);
+        CHECK(threads_run_all(4, 64, 1, overflow_at_one_place, &sums) == 0, "stale flags after %d", where);
         CHECK(fpenv_flags(fpenv_get()) == FP_INVALID);
     }
 }
@@ -349,7 +294,7 @@ static void *
 keep_the_pool_busy(void *argument)
 {
     (void)argument;
-    threads_run(3, 3, 1, stay_until_forking_is_over, NULL);
+    threads_run_all(3, 3, 1, stay_until_forking_is_over, NULL);
     return NULL;
 }
 
@@ -428,8 +373,6 @@ main(void)
     RUN(one_thread_that_is_held_up_holds_up_only_its_block);
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
     RUN(a_burst_of_short_jobs_wakes_the_workers);
-    RUN(a_short_job_wakes_workers_where_that_is_the_quickest_way);
-    RUN(a_short_job_is_done_by_the_caller_the_way_that_was_quickest);
     RUN(a_slow_worker_holds_up_only_its_own_block);
     RUN(a_job_may_run_another);
     RUN(several_callers_share_one_pool);

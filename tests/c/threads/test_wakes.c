@@ -89,7 +89,7 @@ a_caller_that_signals_wake_waits_on_for_its_workers(void)
     CHECK(sigaction(SIGUSR1, &no_restart, NULL) == 0);
     for (int i = 0; i < 10; i++) {
         struct held held = {.caller = pthread_self()};
-        threads_run(2, BLOCKS, 1, signal_the_caller, &held);
+        threads_run_all(2, BLOCKS, 1, signal_the_caller, &held);
         CHECK(atomic_load(&held.done) == BLOCKS, "returned after %d blocks", atomic_load(&held.done));
         threads_stop(); /* a worker that is still in its block ends it before `held` is gone */
     }
@@ -129,7 +129,7 @@ run_jobs(int jobs)
         for (int i = 0; i < INDICES; i++)
             atomic_store(&stays.of[i], 0);
         atomic_store(&stays.over, false);
-        threads_run(THREADS, INDICES, 1, stay, &stays);
+        threads_run_all(THREADS, INDICES, 1, stay, &stays);
         atomic_store(&stays.over, true);
         if (job % 3 == 0)
             sleep_us(300);
@@ -176,9 +176,9 @@ meet(void *context, size_t begin, size_t end, int worker)
 }
 
 static void
-mark_nothing(void *context, size_t begin, size_t end, int worker)
+mark_nothing(void *context)
 {
-    (void)context, (void)begin, (void)end, (void)worker;
+    (void)context;
 }
 
 static unsigned
@@ -208,7 +208,7 @@ workers_that_woke_for_nothing_are_counted_right(void)
     unsigned seen = 0;
     for (int i = 0; i < 5000 && !(seen & 2); i++) {
         atomic_uint present = 0;
-        threads_run(2, 2, 1, meet, &present);
+        threads_run_all(2, 2, 1, meet, &present);
         seen |= workers_of_a_short_job();
     }
     CHECK(seen & 2 || cpus_usable() < 2, "one that spins takes part");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../c/check.h"
+#include "cuda/kernels.h"
 
 enum { BYTES = 1 << 16 };
 
@@ -57,11 +58,115 @@ test_a_copy_between_devices_needs_no_access_and_follows_its_stream(void)
     CHECK(cudaFree(from) == cudaSuccess && cudaFree(to) == cudaSuccess);
 }
 
+/* Memory of device 0 that device 1 may use, if it can at all; each byte is `byte`. */
+static int *
+shared_pool_memory(int byte, cudaMemPool_t *pool)
+{
+    const struct cudaMemPoolProps properties = {
+        .allocType = cudaMemAllocationTypePinned,
+        .location = {.type = cudaMemLocationTypeDevice, .id = 0},
+    };
+    const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
+                                             .flags = cudaMemAccessFlagsProtReadWrite};
+    int can = 0;
+    void *memory = NULL;
+    if (devices() < 2 || cudaDeviceCanAccessPeer(&can, 1, 0) != cudaSuccess || !can)
+        return NULL;
+    CHECK(cudaMemPoolCreate(pool, &properties) == cudaSuccess);
+    CHECK(cudaMemPoolSetAccess(*pool, &access, 1) == cudaSuccess);
+    CHECK(cudaMallocFromPoolAsync(&memory, BYTES, *pool, NULL) == cudaSuccess);
+    CHECK(cudaMemset(memory, byte, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
+    return memory;
+}
+
+static bool
+all_are(const void *memory, int byte)
+{
+    static unsigned char received[BYTES];
+    CHECK(cudaMemcpy(received, memory, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess);
+    return received[0] == byte && memcmp(received, received + 1, BYTES - 1) == 0;
+}
+
+static void
+test_another_device_uses_a_pool_that_it_was_given(void)
+{
+    cudaMemPool_t pool;
+    cudaStream_t stream;
+    void *theirs;
+    int *const memory = shared_pool_memory(1, &pool);
+    if (!memory)
+        return;
+    CHECK(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&theirs, BYTES) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    struct add_call call = {
+        .component = COMPONENT_I32, .a = memory, .b = memory, .c = theirs, .n = BYTES / 4, .stream = stream};
+    CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(all_are(theirs, 2));
+    call.a = call.b = theirs;
+    call.c = memory;
+    CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(all_are(memory, 4));
+    CHECK(cudaMemcpyAsync(theirs, memory, BYTES, cudaMemcpyDefault, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess && all_are(theirs, 4));
+    CHECK(cudaMemset(theirs, 5, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(memory, theirs, BYTES, cudaMemcpyDefault, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess && all_are(memory, 5));
+    CHECK(cudaFree(theirs) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+/* The memory is device 1's alone: device 0 may not fill it. */
+static void
+fill_from_device_1(void *memory, int value)
+{
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    CHECK(cudaMemset(memory, value, BYTES) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+}
+
+/* A driver was seen elsewhere to write nothing, and to say so to nobody. */
+static void
+test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
+{
+    cudaMemPool_t pool;
+    void *theirs;
+    int *const memory = shared_pool_memory(1, &pool);
+    if (!memory)
+        return;
+    CHECK(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&theirs, BYTES) == cudaSuccess);
+    for (int device = 0; device < 2; device++) {
+        fill_from_device_1(theirs, 7 + device);
+        CHECK(cudaSetDevice(device) == cudaSuccess);
+        CHECK(cudaMemcpyPeerAsync(memory, 0, theirs, 1, BYTES, NULL) == cudaSuccess);
+        CHECK(cudaDeviceSynchronize() == cudaSuccess && all_are(memory, 7 + device), "from device %d", device);
+        fill_from_device_1(theirs, 0);
+        CHECK(cudaSetDevice(device) == cudaSuccess);
+        CHECK(cudaMemcpyPeerAsync(theirs, 1, memory, 0, BYTES, NULL) == cudaSuccess);
+        CHECK(cudaDeviceSynchronize() == cudaSuccess && all_are(theirs, 7 + device), "from device %d", device);
+    }
+    CHECK(cudaFree(theirs) == cudaSuccess);
+}
+
+static void
+test_a_pools_own_device_and_one_that_is_not_there_are_no_others(void)
+{
+    cudaMemPool_t pool;
+    struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = devices()},
+                                       .flags = cudaMemAccessFlagsProtReadWrite};
+    if (!shared_pool_memory(0, &pool))
+        return;
+    CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaErrorInvalidDevice);
+    access = (struct cudaMemAccessDesc){.location = {.type = cudaMemLocationTypeDevice, .id = 0},
+                                        .flags = cudaMemAccessFlagsProtNone};
+    CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaErrorInvalidDevice);
+}
+
 int
 main(void)
 {
     RUN(test_a_device_is_no_peer_of_one_that_is_not_there);
     RUN(test_access_is_enabled_once_and_disabled_once);
     RUN(test_a_copy_between_devices_needs_no_access_and_follows_its_stream);
+    RUN(test_another_device_uses_a_pool_that_it_was_given);
+    RUN(test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given);
+    RUN(test_a_pools_own_device_and_one_that_is_not_there_are_no_others);
     return check_report();
 }

@@ -117,6 +117,21 @@ test_freed_memory_is_unknown(void)
     CHECK(ask(entry_point(), memory).type == 0);
 }
 
+static void
+test_memory_of_a_capture_is_unknown_before_its_graph_runs(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    void *memory;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(cudaMallocAsync(&memory, 4096, stream) == cudaSuccess);
+    CHECK(ask(entry_point(), memory).type == 0);
+    CHECK(cudaFreeAsync(memory, stream) == cudaSuccess);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
+}
+
 static void *
 ask_here(void *memory)
 {
@@ -174,6 +189,7 @@ main(void)
     RUN(test_registered_memory_has_a_range);
     RUN(test_ordinary_memory_is_unknown);
     RUN(test_freed_memory_is_unknown);
+    RUN(test_memory_of_a_capture_is_unknown_before_its_graph_runs);
     RUN(test_any_thread_may_ask);
     RUN(test_the_runtime_says_the_same);
     RUN(test_an_unknown_driver_function_is_not_found);

@@ -7,7 +7,10 @@
 
 #include "../../c/check.h"
 #include "cuda/kernels.h"
-#include "cuda/lab/latency/programmatic.cuh"
+#include "cuda/lab/latency.h"
+#include "cuda/lab/ptx.cuh"
+#include "cuda/lab/rung.cuh"
+#include "cuda/programmatic_launch.cuh"
 
 /* Few enough blocks that the kernel behind finds room; 2^20 cycles are half a millisecond. */
 enum { N = 1000, ROUNDS = 32, BUSY_CYCLES = 1 << 20 };
@@ -77,7 +80,7 @@ arrays_close(const struct arrays *arrays)
 static inline int
 ahead(const struct arrays *x, float value)
 {
-    return launch(write_late, N, SMALL_BLOCK, x->stream, x->a, x->b, x->c, x->seen, N, value);
+    return launch(write_late, N, BLOCK, x->stream, x->a, x->b, x->c, x->seen, N, value);
 }
 
 /* How many of the array's elements are not `value`. */

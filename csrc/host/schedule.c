@@ -1,0 +1,236 @@
+#include "host/schedule.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "base/min_max.h"
+#include "host/threads.h"
+
+/* Measured for float32 in November 2026 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
+ * cores of Sapphire Rapids (2 MiB).
+ *
+ * AWAKE: workers that are awake clearly pay from 256 KiB on: two threads took 0.53 of one thread's time on Cascade
+ * Lake, four 0.47 on Sapphire Rapids. At 128 KiB two took 0.7 to 1.1 and 0.71, a gain that the caller's own work
+ * between two sums may undo; four took 0.64 on Sapphire Rapids.
+ *
+ * CACHED: streaming stores pay when the arrays are larger than the caches of all the threads together. A virtual
+ * machine hides the caches beside the L2 or overstates them, so CACHED stands for them: on the EPYC two threads with
+ * streaming stores took 1.2 times as long for 3 MiB of arrays, as long for 12 and half as long for 48. In place they
+ * never pay, because the cache line to be written has been read already: 36 against 81 GB/s at 4 MiB on Sapphire
+ * Rapids.
+ *
+ * NARROW: on Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 took 0.93
+ * to 0.95 of its time for sums on fresh pages, 0.86 after a pause from 512 KiB on, and 0.87 back to back from 4 MiB on;
+ * but twice as long in an L1, where AVX-512 stays. On Sapphire Rapids AVX2 was nowhere clearly ahead. */
+enum {
+    AWAKE = 256 << 10,
+    AWAKE_FOUR = 128 << 10, /* where there are four threads */
+    WAKE = 512 << 10,
+    CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to contain */
+    L2_MIN = 1 << 20,
+    NARROW = 64 << 10,
+    SHARE = 32 << 10, /* the least bytes a thread where there are more than two. 256 KiB on Sapphire Rapids: 1, 2, 4,
+                       * 8, 16 threads took 9.0, 7.0, 4.6, 3.2, 2.9 us */
+    BLOCK_MIN = 16 << 10,  /* bytes of c; the block of c and those of a and b fit an L1 cache */
+    BLOCK_MAX = 256 << 10, /* 16 threads of Sapphire Rapids: 64 KiB and 1 MiB gave 6 and 3 % less, 16 KiB 8 % */
+    BLOCKS_A_THREAD = 4,   /* at least, if c is large enough */
+    STAY_FROM = 9,         /* threads from which each stays in its slice: on Sapphire Rapids two to eight took as long
+                            * either way, sixteen 0.83 to 0.9 for 2^17 to 2^20 float32 */
+};
+
+/* Reads one word of the kernel's description of a cache of processor 0. */
+static bool
+read_word(int index, const char *name, char word[16])
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    const bool found = fscanf(file, "%15s", word) == 1;
+    fclose(file);
+    return found;
+}
+
+static size_t
+from_sysfs(int level)
+{
+    char found[16], type[16], size[16];
+    for (int index = 0; read_word(index, "level", found); index++) {
+        int number;
+        size_t kilobytes;
+        if (sscanf(found, "%d", &number) != 1 || number != level)
+            continue;
+        if (!read_word(index, "type", type) || strcmp(type, "Instruction") == 0)
+            continue;
+        if (read_word(index, "size", size) && sscanf(size, "%zuK", &kilobytes) == 1)
+            return kilobytes << 10;
+    }
+    return 0;
+}
+
+/* glibc asks the processor, which works without /sys too, but only on x86. */
+static size_t
+from_sysconf(int level)
+{
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+    const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+    const long bytes = sysconf(names[level - 1]);
+    return bytes > 0 ? (size_t)bytes : 0;
+#else
+    return (void)level, 0;
+#endif
+}
+
+size_t
+host_cache_bytes(int level)
+{
+    if (level < 1 || level > 3)
+        return 0;
+    const size_t bytes = from_sysconf(level);
+    return bytes ? bytes : from_sysfs(level);
+}
+
+/* Whether AVX-512 lowers the clock: on all x86 processors up to Ice Lake that have it. Sapphire Rapids, the first that
+ * does not, is the first with AVX512-FP16. */
+static bool
+long_vectors_cost(void)
+{
+#if defined(__x86_64__)
+    enum { AVX512_FP16 = 1 << 23 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AVX512_FP16) == 0;
+#else
+    return false;
+#endif
+}
+
+/* A level that VECADD_SIMD names is used at every size. */
+static size_t
+narrow_from(void)
+{
+    const char *wish = getenv("VECADD_SIMD");
+    const bool named = wish && *wish;
+    return !named && long_vectors_cost() ? NARROW : SIZE_MAX;
+}
+
+/* Reads VECADD_WAKE_BYTES into *bytes. Returns whether it is unset or a number of bytes. */
+static bool
+read_wake_bytes(size_t *bytes)
+{
+    const char *text = getenv(WAKE_VARIABLE);
+    char *end;
+    if (text == NULL || *text == '\0')
+        return true;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (errno || *end || *text < '0' || *text > '9')
+        return false;
+    *bytes = (size_t)number;
+    return true;
+}
+
+const char *
+host_invalid_wake_variable(void)
+{
+    size_t bytes;
+    return read_wake_bytes(&bytes) ? NULL : getenv(WAKE_VARIABLE);
+}
+
+static struct host_thresholds thresholds;
+static atomic_bool determined;
+
+static void
+determine_thresholds(void)
+{
+    const size_t threads = (size_t)threads_usual(), l2 = larger(host_cache_bytes(2), L2_MIN);
+    size_t wake = WAKE;
+    read_wake_bytes(&wake);
+    thresholds = (struct host_thresholds){
+        .awake = threads < 4 ? AWAKE : AWAKE_FOUR,
+        .wake = wake,
+        .stream_alone = larger(l2, CACHED) / 3,
+        .stream_together = larger(threads * l2, CACHED) / 3,
+        .cached = threads * l2 / 2 / 3,
+        .narrow = narrow_from(),
+    };
+    atomic_store_explicit(&determined, true, memory_order_release);
+}
+
+const struct host_thresholds *
+host_thresholds(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!atomic_load_explicit(&determined, memory_order_acquire))
+        pthread_once(&once, determine_thresholds);
+    return &thresholds;
+}
+
+static size_t
+block_for(enum component component, size_t bytes, int threads, size_t unit)
+{
+    const size_t wish = bytes / (size_t)(threads * BLOCKS_A_THREAD);
+    size_t block = BLOCK_MIN;
+    while (block < BLOCK_MAX && block < wish)
+        block *= 2;
+    return block / component_size[component] / unit;
+}
+
+static bool
+stays_in_slice(const struct host_schedule *schedule, size_t moved)
+{
+    return schedule->threads >= STAY_FROM && !schedule->streaming && moved / 3 < host_thresholds()->cached;
+}
+
+/* How many threads share so many bytes: two at least, where they pay at all and there are two blocks. */
+static int
+threads_for(size_t bytes)
+{
+    const size_t most = smaller(larger(bytes / SHARE, 2), bytes / BLOCK_MIN);
+    return (int)smaller((size_t)threads_available(), larger(most, 1));
+}
+
+struct host_schedule
+host_schedule(const struct host_request *request)
+{
+    const struct host_thresholds *from = host_thresholds();
+    const size_t bytes = request->n * component_size[request->component];
+    struct host_schedule schedule = {.threads = bytes < smaller(from->awake, from->wake) ? 1 : threads_for(bytes)};
+    const size_t stream = schedule.threads > 1 ? from->stream_together : from->stream_alone;
+    schedule.wakes = bytes >= from->wake;
+    schedule.streaming = !request->in_place && !request->short_rows && request->moved / 3 >= stream;
+    schedule.narrow = bytes >= from->narrow;
+    schedule.stays_in_slice = stays_in_slice(&schedule, request->moved);
+    schedule.block = block_for(request->component, bytes, schedule.threads, request->unit);
+    return schedule;
+}
+
+struct host_schedule
+host_schedule_for(enum component component, size_t n, bool in_place)
+{
+    return host_schedule(&(struct host_request){
+        .component = component, .n = n, .moved = 3 * n * component_size[component], .unit = 1, .in_place = in_place});
+}
+
+struct host_schedule
+host_schedule_forced(enum component component, size_t n, int threads, bool streaming)
+{
+    const size_t bytes = n * component_size[component];
+    struct host_schedule schedule = {.threads = threads,
+                                     .wakes = true,
+                                     .streaming = streaming,
+                                     .narrow = bytes >= host_thresholds()->narrow,
+                                     .block = block_for(component, bytes, threads, 1)};
+    schedule.stays_in_slice = stays_in_slice(&schedule, 3 * bytes);
+    return schedule;
+}
