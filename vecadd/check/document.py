@@ -180,7 +180,7 @@ def read_check(path: Path, content: Mapping[str, Any]) -> Check:
             host=_text(content["host"]),
             time=_time(content["time"]),
             status=_one_of(STATUSES, content["status"]),
-            machine_type=_line(content["describe_machine_type"]),
+            machine_type=_line(content["machine_type"]),
         )
     except KeyError as error:
         raise ValueError(f"{path} is not a whole file of vecadd check: it has no {error}") from error

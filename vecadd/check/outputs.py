@@ -197,7 +197,7 @@ def show_value(finding: Mapping[str, Any]) -> str:
 
 def show_interval(finding: Mapping[str, Any]) -> str:
     """Its lowest and highest round: "54.1 GB/s to 55.6 GB/s"; empty where there is one."""
-    return " to ".join(show_figure(value, finding["unit"]) for value in finding["show_interval"] or ())
+    return " to ".join(show_figure(value, finding["unit"]) for value in finding["interval"] or ())
 
 
 def show_expected(finding: Mapping[str, Any]) -> str:
