@@ -160,7 +160,7 @@ def cost(n: int) -> Figure:
     low, middle, high = paired_interval(taken["on"], taken["off"])
     least, _, most = paired_interval(taken["again"], taken["off"])
     params = {
-        "recorded_seconds": median(taken["on"]),
+        "noted_seconds": median(taken["on"]),
         "ratio": middle,
         "ratio_interval": [low, high],
         "same_interval": [least, most],

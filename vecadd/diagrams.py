@@ -17,7 +17,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from vecadd._command import unknown
 from vecadd.bench import plot
-from vecadd.bench.plots.timeline import look
+from vecadd.bench.plot import step_style
 from vecadd.model.advice import LARGE_TILE, SMALL_TILE
 from vecadd.model.kernels import LINE, SECTOR
 from vecadd.model.theory import WARP
@@ -251,7 +251,7 @@ def draw_copies() -> Figure:
             y = top + 0.25 + 0.3 * lane
             sheet.words(left - 0.1, y + 0.12, name, align="right", size=7)
             for begin, finish in spans[engine]:
-                shown = look(engine)
+                shown = step_style(engine)
                 sheet.box(
                     left + scale * begin,
                     y,

@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 
 from benchmarks.tables import cells
-from vecadd.bench.tables import blocksize as blocksize_layout
-from vecadd.bench.tables import documents as documents_layout
-from vecadd.bench.tables import inflight as inflight_layout
-from vecadd.bench.tables import ladder as ladder_layout
-from vecadd.bench.tables import latency as latency_layout
-from vecadd.bench.tables import matrices as matrices_layout
-from vecadd.bench.tables import transfer as transfer_layout
-from vecadd.bench.tables.precision import speedups
+from vecadd.bench.sweeps import SWEEPS, make_tables
+from vecadd.bench.sweeps import latency as latency_sweep
+from vecadd.bench.sweeps.precision import speedups
+from vecadd.bench.sweeps.transfer import round_trips_of, table_of_cold_start, table_of_stages
 from vecadd.figures import Figure
 from vecadd.tables import Table, show_gain, show_seconds, show_size, table_as_markdown
 
@@ -35,19 +31,19 @@ def rates(rows: list[Figure]) -> list[str]:
 
 def ladder(rows: list[Figure]) -> list[str]:
     """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
-    (table,) = ladder_layout.tables("ladder", _largest(rows))
+    (table,) = SWEEPS["ladder"].tables(_largest(rows))
     return table_as_markdown(table.only("rung", "seconds", "GB/s", "% limit", "gain", "documents"))
 
 
 def inflight(rows: list[Figure]) -> list[str]:
     """The memory's rate and latency by the bytes in flight."""
-    (table, *_) = inflight_layout.tables("inflight", rows)
+    (table, *_) = SWEEPS["inflight"].tables(rows)
     return table_as_markdown(table)
 
 
 def blocksize(rows: list[Figure]) -> list[str]:
     """Each rung by the threads of a block, and below it the waves, at the largest size that was recorded."""
-    return _each(blocksize_layout.tables("blocksize", _largest(rows)))
+    return _each(SWEEPS["blocksize"].tables(_largest(rows)))
 
 
 def precision(rows: list[Figure]) -> list[str]:
@@ -74,7 +70,7 @@ def precision(rows: list[Figure]) -> list[str]:
 
 def transfer(rows: list[Figure]) -> list[str]:
     """GB/s of each rung by size, and at the largest size how long it took against the model."""
-    rows = [row for row in rows if row.params.get("memory") and "stage" not in row.params and row.gbps]
+    rows = [row for row in round_trips_of(rows) if row.gbps]
     sizes = sorted({row.n for row in rows})
     shown = [n for n in sizes if n >= 2**16][:: 2 if len(sizes) > 6 else 1] or sizes
     largest = {row.label: row for row in rows if row.n == sizes[-1]}
@@ -91,12 +87,12 @@ def transfer(rows: list[Figure]) -> list[str]:
 
 def stages(rows: list[Figure]) -> list[str]:
     """Document 004's stages, measured again, beside the document's figures."""
-    return _each([table for table in transfer_layout.tables("transfer", rows) if "stages" in table.title])
+    return _each([table_of_stages(rows)])
 
 
 def cold_start(rows: list[Figure]) -> list[str]:
     """What a process that has just begun pays, beside document 004's figures."""
-    return _each([transfer_layout.cold_start(rows)])
+    return _each([table_of_cold_start(rows)])
 
 
 def latency(rows: list[Figure]) -> list[str]:
@@ -111,18 +107,18 @@ def latency(rows: list[Figure]) -> list[str]:
         _one_add,
         corner="one addition (gain)",
         columns=[show_size(n) for n in sizes],
-        more=[("pays after", lambda kind: latency_layout.break_even(smallest[kind]) if kind in smallest else "-")],
+        more=[("pays after", lambda kind: latency_sweep.break_even(smallest[kind]) if kind in smallest else "-")],
     )
 
 
 def documents(rows: list[Figure]) -> list[str]:
     """The documents' experiments, a table each."""
-    return _each(documents_layout.tables("documents", rows))
+    return _each(make_tables(rows))
 
 
 def matrices(rows: list[Figure]) -> list[str]:
     """Transposes, or products and below them document 004's columns and its last step put to the test."""
-    first, *others = matrices_layout.tables(rows[0].sweep, rows)
+    first, *others = make_tables(rows)
     rate = first.columns[2].name
     shown = first.only("rung", "seconds", rate, "% limit", "gain", "model", "blocks", "occ. %", "regs", "documents")
     return _each([shown, *others])
@@ -156,11 +152,11 @@ def _of_model(row: Figure | None) -> str:
 
 
 def _kind(row: Figure) -> str:
-    return f"{row.name}, {latency_layout.KINDS[latency_layout.chain(row)]}"
+    return f"{row.name}, {latency_sweep.kind_of(row)}"
 
 
 def _one_add(row: Figure | None) -> str:
     if row is None:
         return "-"
-    gain, one = latency_layout.gain(row), show_seconds(row.params["seconds_per_add"])
+    gain, one = latency_sweep.gain(row), show_seconds(row.params["seconds_per_add"])
     return f"{one} ({show_gain(gain)})" if gain else one

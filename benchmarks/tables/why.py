@@ -26,7 +26,7 @@ def programs(rows: list[Figure]) -> list[str]:
 
 
 def costs(rows: list[Figure]) -> list[str]:
-    """A line a size, and the range of the medians."""
+    """A line a form and size, and the range of the medians."""
     medians = [_percent(row.params["ratio"]) for row in rows]
     said = f"The medians are between {min(medians):+.1f} and {max(medians):+.1f} %."
     return [*table_as_markdown(cost_table(rows)), "", said]
@@ -52,13 +52,15 @@ def program_table(rows: Sequence[Figure]) -> Table:
 
 
 def cost_table(rows: Sequence[Figure]) -> Table:
-    """A line a size: an addition without a receipt and with one."""
-    table = Table("the cost of a receipt", columns("float32", "a + b", "recorded", "median", "interval", "same again"))
+    """A line a form and size: an addition without a receipt and with one."""
+    names = ("form", "float32", "addition", "recorded", "median", "interval", "same again")
+    table = Table("the cost of a receipt", columns(*names))
     for row in rows:
         table.add(
+            row.name,
             show_size(row.n),
             show_seconds(row.seconds or 0.0),
-            show_seconds(row.params["recorded_seconds"]),
+            show_seconds(row.params["noted_seconds"]),
             f"{_percent(row.params['ratio']):+.1f} %",
             _range(row.params["ratio_interval"]),
             _range(row.params["same_interval"]),
