@@ -37,7 +37,7 @@ def package_version(project: Path = _PROJECT) -> str:
         return "unknown"
 
 
-# What is said of a name that is none.
+# Unknown names.
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
@@ -101,7 +101,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def status_line(name: str) -> Iterator[Callable[[str], None]]:
-    """Gives a function that shows what is done now. Its text stands in a line of the terminal of stderr, until the next
+    """Gives a function that shows what is done now. Its text is in one line of stderr's terminal until the next
     text replaces it or the work ends; without a terminal nothing is shown. What does not fit is left out by words."""
     if not controllable(sys.stderr):
         yield lambda what: None

@@ -195,7 +195,7 @@ def _described(x: Any) -> str:
 
 
 def _read(x: Any, name: str) -> Any:
-    """An attribute of x; None where there is none, and where reading it raises, as of PyTorch's sparse tensors."""
+    """An attribute of x; None without one, and where reading it raises, as of PyTorch's sparse tensors."""
     try:
         return getattr(x, name, None)
     except RuntimeError:

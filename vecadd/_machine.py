@@ -426,7 +426,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def ask_cuda() -> dict[str, object]:
-    """CUDA's versions, facts of every GPU, and the error where there are none."""
+    """CUDA's versions, facts of every GPU, and the error where there is no GPU."""
     driver, runtime = _core.cuda_versions()
     found: dict[str, object] = {"driver": driver, "runtime": runtime, "gpus": [], "error": None}
     if _core.CUDA_BUILD:

@@ -134,9 +134,9 @@ def show_name(figure: Figure) -> str:
 # The ratio of two figures with its interval, and what it says.
 #
 # The ratio is how many times as long the later one takes; of rates, their inverse. Its 95 % interval adds the widths of
-# both logarithms' intervals in quadrature. It is held against the zone in which a difference is of no interest: "same"
-# where it lies inside of the zone, as in the equivalence test of two one-sided tests (D. J. Schuirmann, 1987), "slower"
-# or "faster" where it lies outside, and "undecided" where it does neither.
+# both logarithms' intervals in quadrature. It is compared with the zone in which a difference is of no interest: "same"
+# where it is inside of the zone, as in the equivalence test of two one-sided tests (D. J. Schuirmann, 1987), "slower"
+# or "faster" where it is outside, and "undecided" where it does neither.
 
 VERDICTS = ("slower", "failed", "faster", "same", "undecided")
 BAD = ("slower", "failed")
@@ -169,7 +169,7 @@ class Comparison:
 
     @property
     def is_worse(self) -> bool:
-        """Whether something is surely slower, or has failed that did not fail before."""
+        """Whether something is significantly slower, or has failed that did not fail before."""
         return any(row.verdict in BAD for row in self.rows)
 
 
@@ -297,8 +297,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "vecadd compare before after --least 2 --html compare.html": "two folders of result files, and a page",
         },
         {
-            0: "nothing is surely slower",
-            1: "something is surely slower, or fails that did not fail",
+            0: "nothing is significantly slower",
+            1: "something is significantly slower, or fails that did not fail",
             2: "could not be asked: a wrong option, files of another kind or with nothing in common, a missing package",
         },
     )

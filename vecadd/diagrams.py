@@ -165,7 +165,7 @@ def draw_gpu() -> Figure:
 ITEM = 4  # bytes of a float32
 DRAWN = 8  # lines of memory
 
-# What a warp's threads load: the first element, and how many elements lie from one thread's to the next's.
+# What a warp's threads load: the first element, and how many elements it is from one thread's to the next's.
 PATTERNS = (
     ("side by side: i", 0, 1),
     ("one element off: i + 1", 1, 1),
@@ -348,7 +348,7 @@ def _branch(sheet: Canvas, begin: tuple[float, float], end: tuple[float, float],
     sheet.words(x + (-0.12 if left else 0.12), y - 0.07, answer, align="right" if left else "left", size=7)
 
 
-# Shared memory's banks: in which bank each element of a square lies, without and with an unused element a row.
+# Shared memory's banks: in which bank each element of a square is, without and with an unused element a row.
 
 BANKS = 8  # that are drawn of 32
 
@@ -360,7 +360,7 @@ BANKS_TEXT = (
 
 
 def bank(row: int, column: int, padding: int) -> int:
-    """The bank of an element of a square whose rows have so many unused elements behind them."""
+    """The bank of an element of a square with that many unused elements behind each row."""
     return (row * (BANKS + padding) + column) % BANKS
 
 
@@ -408,7 +408,7 @@ DIAGRAMS: Mapping[str, Diagram] = {
 
 
 def draw(name: str) -> Figure:
-    """The diagram of that name. Raises ValueError for a name that is none."""
+    """The diagram of that name. Raises ValueError for an unknown name."""
     if name not in DIAGRAMS:
         raise ValueError(unknown("diagram", name, DIAGRAMS))
     with plot.applied_style():

@@ -38,7 +38,7 @@ MOST_AXES = 64  # of NumPy's arrays; it has no public name for it
 
 
 class Operand(Protocol):
-    """A file, or an array that lies elsewhere."""
+    """A file, or an array that is elsewhere."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def shape_and_dtype(x: Operand, y: Operand, shapes: str) -> tuple[tuple[int, ...
     return shape, dtype
 
 
-# Opens a .npy file to read from: what it holds, or why it cannot be added.
+# Opens a .npy file to read from: what is in it, or why it cannot be added.
 
 # Version 3 is read as 2 once its header is a literal in UTF-8: NumPy has no function of its own for it.
 _READ_HEADER = {
@@ -220,7 +220,7 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
     errors: list[BaseException] = []
     wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
     proceed: SimpleQueue[None] = SimpleQueue()  # for the work
-    running = allocate_lock()  # held until the work has ended
+    running = allocate_lock()  # taken until the work has ended
 
     def tell(done: int, size: int) -> None:
         told.append((done, size))
@@ -275,12 +275,12 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
         if raised is not None:
             raise raised
     finally:
-        raised = None  # its traceback holds this frame
+        raised = None  # its traceback refers to this frame
 
 
 __all__ = ["Progress", "add_files"]
 
-# Bytes of each input that a thread holds: two fit in 1 MiB of L2, and the sum overwrites the first.
+# Bytes of each input that a thread has in memory: two fit in 1 MiB of L2, and the sum overwrites the first.
 WINDOW = 512 << 10
 FEWEST_THREADS, MOST_THREADS = 2, 16  # one waits for the disk while the other adds; on two processors 4 took longer
 
@@ -301,7 +301,7 @@ def add_files(
     complete; a file that it replaces stays as it was until then, and its permissions are kept.
 
     window
-        Bytes of each file that one thread holds in memory, eight times as many where the files' memory orders differ;
+        Bytes of each file that one thread has in memory, eight times as many where the files' memory orders differ;
         there are as many threads as additions use, at least 2 and at most 16.
     sync
         Whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the machine
@@ -465,7 +465,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _mode_of(path: Path) -> int | None:
-    """The permissions of the file to replace; None where there is none."""
+    """The permissions of the file to replace; None without one."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -108,7 +108,7 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("figure", "said"),
     [
-        *((figure, f"bench.json has {figure:g} for device read: no machine could be held") for figure in (0.0, -5.0)),
+        *((figure, f"bench.json has {figure:g} for device read: no machine can be compared") for figure in (0.0, -5.0)),
         (math.nan, "meta.limits.device.read_gbps is NaN, which is no number in range"),
         (math.inf, "meta.limits.device.read_gbps is Infinity, which is no number in range"),
     ],

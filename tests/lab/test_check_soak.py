@@ -105,7 +105,7 @@ def test_a_gpu_that_others_fill_is_unknown(device: int, double: Any) -> None:
     fill(double, 1 << 15)
     (finding,) = soaked(1, "device").values()
     assert (finding.name, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
-    assert "bytes of the GPU's memory are free: other work holds the rest" in finding.meaning
+    assert "bytes of the GPU's memory are free: other work uses the rest" in finding.meaning
 
 
 def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure_rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[Measured, int, bool]:
-    """What so many minutes of rounds have measured, how many they were, and whether they were interrupted."""
+    """What the rounds of that many minutes have measured, how many they were, and whether they were interrupted."""
     measured, rounds = Measured(), 0
     end = time.monotonic() + 60 * minutes
     try:
@@ -210,8 +210,8 @@ def _show(
 
 
 def _list_problems(found: Sequence[Figure]) -> Iterator[str]:
-    """Lines of what is not as it should be; the worst stands last, where a terminal shows it. What is unknown for one
-    reason is one line."""
+    """Lines of what is not as it should be, the worst last, where a terminal shows it. What is unknown for one reason
+    shares a line."""
     groups = defaultdict(list)
     for figure in found:
         if figure.severity == "unknown":

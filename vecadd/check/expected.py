@@ -1,7 +1,7 @@
 """What a figure is compared with: an earlier file's, or theory and the probes of the same run.
 
 Theory is what the device reports: its memory's clock and bus, and the highest generation and width of its link. A table
-below has the share of it that a healthy machine reaches, set by an H200's share, which stands beside it. Additions of
+below has the share of it that a healthy machine reaches, set by an H200's share, which is beside it. Additions of
 device memory are compared with vecadd.model, figures without a theory with probes of the same run, and launches with an
 H200's.
 """
@@ -59,10 +59,10 @@ def read_expectations(path: Path) -> "Expectations":
     run = document.read_check(path, content) if document.is_check(content) else run_of_content(path, content)
     figures = _figures_of_check(run) if isinstance(run, document.Check) else _figures_of_bench(run)
     if not figures:
-        raise ValueError(f"{path} has no figure that a machine could be held against")
+        raise ValueError(f"{path} has no figure to compare a machine with")
     for title, figure in figures.items():
         if not 0 < figure < float("inf"):
-            raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
+            raise ValueError(f"{path} has {figure:g} for {title}: no machine can be compared with that")
     return Expectations(path, str(run.meta.get("machine", "unknown")), figures)
 
 

@@ -283,7 +283,7 @@ def _describe_degraded_link(row: Series) -> str:
 # Is this number normal? What a data sheet, a copy, a STREAM add and our row show of the same memory or link, and why
 # they differ.
 #
-# Figures that the same run has measured stand as they are. Others are told by how they are counted.
+# Figures that the same run has measured are shown as they are; of others it says how they are counted.
 
 NORMAL = ("data sheet", "copy", "STREAM add", "ours", "why")
 UNTOLD = "not told by the driver"

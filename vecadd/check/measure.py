@@ -109,7 +109,7 @@ class Series:
 
     @property
     def value(self) -> float | None:
-        """The median of all rounds; None where there is none."""
+        """The median of all rounds; None without a round."""
         return median(self.values) if self.values else None
 
     @property
@@ -209,7 +209,7 @@ class Measured:
         gpu: int = 0,
         spread: tuple[float, float] | None = None,
     ) -> None:
-        """Notes a round's figure, or why there is none."""
+        """Records a round's figure, or why it could not be measured."""
         row = Series(kind, name, unit, gpu=gpu)
         row = self.rows.setdefault(row.title, row)
         if value is not None:

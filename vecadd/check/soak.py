@@ -25,7 +25,7 @@ from vecadd.tables import show_rate
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
 CHUNK = 2 << 30  # bytes of an array: the last one is smaller
-MARGIN, MARGIN_SHARE = 512 << 20, 0.03  # what is left free of a GPU's memory: so many bytes, and this share of it
+MARGIN, MARGIN_SHARE = 512 << 20, 0.03  # left free of a GPU's memory: the larger of these bytes and this share
 SHARE_OF_HOST = 0.5  # of what is available
 DRIFT_OF_HOST = 0.2  # its rate is shared with other work; a GPU's is findings.DRIFT
 POINTS = 120  # over the whole soak
@@ -162,7 +162,7 @@ def _arrays(part: Part) -> Iterator[Any]:
     available, total = _core.device_memory(part.gpu)
     left = available - max(MARGIN, int(MARGIN_SHARE * total))
     if left < WORD:
-        raise MemoryError(f"{available} bytes of the GPU's memory are free: other work holds the rest")
+        raise MemoryError(f"{available} bytes of the GPU's memory are free: other work uses the rest")
     first = _core.to_device(np.zeros(min(CHUNK, left) // WORD, np.uint64), part.gpu)
     yield first
     left -= first.nbytes

@@ -48,8 +48,8 @@ def node_of_gpu(facts: dict[str, Any]) -> int | None:
 
 
 def run_on_node(node: Node, work: Callable[[], Result]) -> Result:
-    """The work's result, done by a thread on the node's processors: what it allocates page-locked lies there. Raises
-    OSError where this process may use none of them."""
+    """The work's result, done by a thread on the node's processors: page-locked memory that it
+    allocates is the node's. Raises OSError where this process may use none of them."""
 
     def there() -> Result:
         os.sched_setaffinity(0, node.cpus & before)
@@ -86,13 +86,13 @@ def _memory(path: Path) -> int | None:
     return int(words[3]) << 10 if len(words) > 3 and words[3].isdigit() else None
 
 
-# How GPUs are connected, by nvidia-smi: NVLink and how many links of what rate, or PCIe and what lies between.
+# How GPUs are connected, by nvidia-smi: NVLink and how many links of what rate, or PCIe and what is between them.
 #
 # Which inactive NVLinks are a fault? A card may have links that nothing is plugged into. Bridges and boards that
 # connect cards directly take a third of a card's links each: a bridge of an A100 4 of 12, a board of four H100s 6 of 18
 # for each pair, the bridges of an H100 PCIe 12 of 18. So a third or two thirds that are active on all GPUs of a card is
-# how the machine was built, and so is none. Any other number is a fault: behind a switch all links are active, and a
-# switch that fails takes 2 of 12, or 4 or 5 of 18.
+# how the machine was built, and so are no active links. Any other number is a fault: behind a switch all are active,
+# and a switch that fails takes 2 of 12, or 4 or 5 of 18.
 
 # nvidia-smi's words for what a PCIe path goes through.
 PATHS = {

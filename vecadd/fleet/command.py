@@ -192,7 +192,7 @@ __all__ = ["add_arguments", "run"]
 @dataclass(frozen=True)
 class Fleet:
     """What was read of a fleet, each machine's newest check, and what was found: ``failed`` are the hosts that failed
-    their own check, ``excluded`` those and the hosts of every cause, ``left_out`` says which files are none."""
+    their own check, ``excluded`` those and the hosts of every cause, ``left_out`` says which files are unreadable."""
 
     newest: Sequence[Check]
     found: Found

@@ -21,11 +21,11 @@ from vecadd.tables import show_figure
 # half of the peers have one. Logarithms are compared, so that twice as slow is as far as twice as fast, whatever the
 # unit.
 #
-# Their limit of 3.5 is passed by chance among thousands of figures. In its place stands the largest of three:
+# Their limit of 3.5 is passed by chance among thousands of figures. In its place is the largest of three:
 #
 # - the deviation that the normal law passes with a chance of 5 % anywhere in a healthy fleet, by Student's quantile at
 #   one figure's part of that chance (Bonferroni), because the MAD of few figures is itself uncertain;
-# - two and a half times as far as the best of the peers lie above the median: what noise does upwards it does
+# - two and a half times as far as the best of the peers are above the median: what noise does upwards it does
 #   downwards, and only faults are on one side alone. The very best one says nothing, nor does one in a thousand more:
 #   they may be freaks;
 # - the smallest difference of interest.
@@ -46,7 +46,7 @@ FREAKS = 1 / 1000  # of the peers, besides the very best one
 
 @dataclass(frozen=True)
 class Unlike:
-    """``deviations`` are those of the logarithms from their median, ``scores`` the modified z-scores. What lies further
+    """``deviations`` are those of the logarithms from their median, ``scores`` the modified z-scores. What is further
     from the median than ``fence`` is unlike its peers."""
 
     deviations: Numbers
@@ -57,7 +57,7 @@ class Unlike:
 def compare_with_peers(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
     """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
     say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
-    machine each figure is: then the best ones are those of so many machines, because all parts of one may be freaks."""
+    machine each figure is: then the best ones are one a machine, because all parts of one may be freaks."""
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
     count = len(logarithms)
@@ -73,7 +73,7 @@ def compare_with_peers(logarithms: Numbers, least: float, comparisons: int = 0, 
 
 
 def student_quantile(probability: float, freedom: float) -> float:
-    """Student's quantile for so many degrees of freedom, by the expansion of Cornish and Fisher: M. Abramowitz and I.
+    """Student's quantile for these degrees of freedom, by the expansion of Cornish and Fisher: M. Abramowitz and I.
     A. Stegun, "Handbook of Mathematical Functions" (1964), 26.7.5."""
     z = NormalDist().inv_cdf(probability)
     return (
@@ -90,9 +90,9 @@ def student_quantile(probability: float, freedom: float) -> float:
 # is farther from its processor is compared with those that are as far. Where there are few machines, the parts of all
 # of them are each other's peers.
 #
-# A cause stands above what it explains. Where more than half of a machine's parts have the same fault, the machine has
-# it; where more than half of a group's machines have it, and three at least, the group has: a rack that gets too little
-# air.
+# A cause is listed above what it explains. Where more than half of a machine's parts have the same fault, the machine
+# has it; where more than half of a group's machines have it, and three at least, the group has: a rack that gets too
+# little air.
 
 FEW = 5  # peers, below which nothing is compared
 OF_A_GROUP = 3  # machines, at least, that share a cause

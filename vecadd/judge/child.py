@@ -115,9 +115,9 @@ def _unpickled(spec: Mapping[str, Any]) -> Callable[..., Any]:
     return function
 
 
-VERSIONS = 3  # of the operands: those given, those that a and b held before, and those of the call before
+VERSIONS = 3  # of the operands: those given, those that were in a and b before, and those of the call before
 PERIOD = 131_071  # elements: a prime number, so that no block or vector meets the same values twice
-FLUSH_TIMES = 4  # memory of so many times the L2's size goes through it before a timed call
+FLUSH_TIMES = 4  # memory of that many times the L2's size goes through it before a timed call
 
 Answer = dict[str, Any]
 

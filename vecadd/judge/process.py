@@ -81,7 +81,7 @@ class Child:
         return self.ask(timeout, **self._spec)
 
     def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
-        """The child's answer; raises EndedError where none comes within so many seconds."""
+        """The child's answer; raises EndedError where none comes within ``timeout`` seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{question!r}\n".encode())

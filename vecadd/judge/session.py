@@ -49,7 +49,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Count:
-    """How many elements of a region were wrong, the first of them, and what the wrong ones held."""
+    """How many elements of a region were wrong, the first of them, and what was in the wrong ones."""
 
     wrong: int
     first: int
@@ -90,7 +90,7 @@ def _judge_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str)
         return Rejection("side stream", f"{what}; right when the GPU had come to rest")
     if not later.wrong:
         return Rejection("returned early", f"{what}; right a while after")
-    # What it holds in the end. A sum of one byte equals another now and then: most of the wrong ones decide.
+    # What is in it in the end. A sum of one byte equals another now and then: most of the wrong ones decide.
     most = 0.5 * later.wrong
     kinds: Sequence[tuple[str, int]] = (
         ("read too early", later.before),
@@ -108,7 +108,7 @@ def _count_elements(count: int) -> str:
     return "1 element" if count == 1 else f"{count} elements"
 
 
-# Where a call's arrays lie: drawn at random for each call, with poison around them.
+# Where a call's arrays are in memory: drawn at random for each call, with poison around them.
 
 # Bytes in front of, between and behind the arrays: a block of 1024 threads of 16 bytes runs over 16 KiB.
 GUARD = 64 << 10
@@ -127,7 +127,7 @@ class GuardedArrays:
 
     @property
     def elements(self) -> int:
-        """Of the memory that holds the arrays wherever they lie in it."""
+        """Of the memory, which has room for the arrays at every place that can be drawn."""
         return self._begin(3) + self._guard
 
     def aligned(self, draw: Draw) -> tuple[int, int, int]:
@@ -135,7 +135,7 @@ class GuardedArrays:
         return self._starts(draw, lambda: 0)
 
     def misaligned(self, draw: Draw, alignment: int) -> tuple[int, int, int]:
-        """As above, aligned to so many bytes and, as far as that leaves a choice, to no more."""
+        """As above, aligned to ``alignment`` bytes and, as far as that leaves a choice, to no more."""
         step = max(1, alignment // self.itemsize)
         return self._starts(draw, lambda: step * draw(max(1, LINE // self.itemsize // step)))
 
@@ -168,7 +168,7 @@ DELAY = 100e-6  # seconds that the GPU waits for the host beyond the time that t
 LONGEST_DELAY = 5e-3
 
 HELD = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
-HOLD = 10e-3  # seconds that no kernel can run from a held call on, beyond those that the contestant takes to queue it
+HOLD = 10e-3  # seconds that no kernel can run from such a call on, beyond those that the contestant takes to queue it
 
 
 class RejectedError(Exception):

@@ -133,12 +133,12 @@ class Size:
 
     @property
     def share(self) -> float | None:
-        """Of the limit; None where there is none."""
+        """Of the limit; None without one."""
         return None if self.limit is None else self.limit / self.seconds[1]
 
     @property
     def placed(self) -> str:
-        """Where it stands on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
+        """Its place on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
         low, _, high = self.over_rung
         return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
 

@@ -144,7 +144,7 @@ def _waves(launch: Launch, usual: Access) -> Access:
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
     def of(launch: Launch, usual: Access) -> Access:
-        """``count`` scalar accesses whose addresses lie ``count`` components apart in a warp. Each store is a request
+        """``count`` scalar accesses whose addresses are ``count`` components apart in a warp. Each store is a request
         of its own for every sector that it fills in part."""
         lines = max(1, WARP * launch.itemsize * count / LINE)
         sectors = max(1, WARP * launch.itemsize * count / SECTOR)
@@ -189,7 +189,7 @@ def _divergent(launch: Launch, usual: Access) -> Access:
 
 
 def _block_shape(launch: Launch, usual: Access) -> Access:
-    """A warp's row is ``x`` elements; rows lie far apart, so that no more than a row of a pair of sectors is used."""
+    """A warp's row is ``x`` elements; rows are far apart, so that no more than a row of a pair of sectors is used."""
     row = min(launch.params["x"], WARP) * launch.itemsize
     waste = max(1, GRANULE / row)
     x, y = launch.params["x"], launch.params["y"]
@@ -267,7 +267,7 @@ L2_PARTS = 2
 
 
 def fits_l2(gpu: Gpu, footprint: int) -> bool:
-    """Whether every multiprocessor finds so many bytes in the L2."""
+    """Whether every multiprocessor finds that many bytes in the L2."""
     return footprint <= gpu.l2 // (L2_PARTS if gpu.capability >= 80 else 1)
 
 
@@ -325,11 +325,11 @@ def many_blocks(
     dependent = way.instructions * DEPENDENT / gpu.cycles(1)
 
     def crowd(at_once: float) -> float:
-        """Seconds to move what so many threads request in a round. A load waits for loads and stores before it."""
+        """Seconds to move what that many threads request in a round. A load waits for loads and stores before it."""
         return max(memory, sum(l2) / way.turns) * min(1.0, at_once * elements / each)
 
     def round_trip(at_once: float, queue: float) -> float:
-        """Seconds of a round in which so many threads load at the same time, and wait for that part of the queue."""
+        """Seconds of a round in which that many threads load at the same time, and wait for that part of the queue."""
         of_a_step = way.lookups / way.steps * at_once / gpu.multiprocessors / WARP / gpu.cycles(1)
         step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / gpu.cycles(1), of_a_step)
         return latency + crowd(at_once) * queue + (way.steps - 1) * step
@@ -365,8 +365,8 @@ def many_blocks(
 
 
 def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -> tuple[float, Any]:
-    """Seconds of a load on an idle GPU, and the function that gives the seconds in which so many bytes of inputs are
-    read and so many of outputs are written.
+    """Seconds of a load on an idle GPU, and the function that gives the seconds in which these bytes of inputs are
+    read and these of outputs are written.
 
     Sweeps after the first find in the L2 what fits there. What does not is written a part of a sector at a time: the
     memory fills in the rest before it writes (its error correction covers whole sectors), which is one read more.

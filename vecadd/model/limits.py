@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-# The memory under load: how many bytes a second it moves when so many bytes are in flight.
+# The memory under load: how many bytes a second it moves by the bytes in flight.
 #
 # Little's law is bytes in flight = rate * latency, but the latency is no constant: requests queue. An H200's memory,
 # which answers one request in 340 ns, takes 415 ns where each multiprocessor waits for 4 KiB, and 755 where it waits
@@ -49,7 +49,7 @@ class Loaded:
         return max(rate for _, rate in self.points)
 
     def rate(self, in_flight: float) -> float:
-        """Bytes a second with so many bytes in flight on each multiprocessor.
+        """Bytes a second with ``in_flight`` bytes in flight on each multiprocessor.
 
         Between two points by what a byte takes, 1 / rate, which falls in a straight line with 1 / bytes where the
         latency is a fixed part and a queue; below the first at its latency, beyond the last at its rate.
@@ -67,7 +67,7 @@ class Loaded:
         return 1 / (1 / low + share * (1 / high - 1 / low))
 
     def latency(self, in_flight: float, multiprocessors: int) -> float:
-        """Seconds from a load to its data with so many bytes in flight on each multiprocessor, by Little's law.
+        """Seconds from a load to its data with ``in_flight`` bytes in flight on each multiprocessor, by Little's law.
 
         >>> f"{vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12))).latency(16384, multiprocessors=132):.3g}"
         '5.55e-07'
@@ -75,7 +75,7 @@ class Loaded:
         return in_flight * multiprocessors / self.rate(in_flight)
 
     def on_average(self, places: float, multiprocessors: int, warps: int, start: float) -> float:
-        """Bytes in flight on each multiprocessor on average, where there are places for so many but blocks of ``warps``
+        """Bytes in flight on each multiprocessor on average, where there are places for that many but blocks of ``warps``
         warps end and others take their places.
 
         A place is empty while its block waits for the slowest of its warps, and for the ``start`` seconds until the
@@ -89,7 +89,7 @@ class Loaded:
         idle = self.latency(self.points[0][0], multiprocessors)
 
         def taken(in_flight: float) -> float:
-            """Bytes of the places that keep so many in flight."""
+            """Bytes of the places that keep ``in_flight`` in flight."""
             mean = self.latency(in_flight, multiprocessors)
             block = idle + (mean - idle) * max(1.0, math.log(warps)) + start
             return in_flight * block / mean
@@ -115,7 +115,7 @@ class Loaded:
         return 1 / (1 / x - part * (1 / x - 1 / to_x))
 
 
-# Where each stands in the "limits" of a result file's meta; rates are kept there in GB/s.
+# The place of each in the "limits" of a result file's meta; rates are kept there in GB/s.
 _PLACES: Mapping[str, tuple[str, str]] = {
     "read": ("device", "read_gbps"),
     "write": ("device", "write_gbps"),
@@ -189,7 +189,7 @@ class Curve:
         return most / self.seconds(most)
 
     def seconds(self, nbytes: float) -> float:
-        """Seconds of so many bytes.
+        """Seconds of ``nbytes``.
 
         >>> vecadd.model.Curve(((100, 1.0), (200, 2.0))).seconds(400)
         4.0
@@ -274,7 +274,7 @@ class Limits:
         return value
 
     def seconds(self, name: str, nbytes: float) -> float:
-        """Seconds of so many bytes by that curve; raises ValueError where the run did not measure it.
+        """Seconds of ``nbytes`` by that curve; raises ValueError where the run did not measure it.
 
         >>> vecadd.model.Limits(host_add=vecadd.model.Curve.line(start=1.0, rate=10)).seconds("host_add", 20)
         3.0
@@ -300,7 +300,7 @@ class Limits:
         return self.need("dram") if self.stream is None else self.stream
 
     def memory_seconds(self, read: float, written: float) -> float:
-        """How long the memory takes for so many bytes read and written together.
+        """How long the memory takes for these bytes read and written together.
 
         Each at its own rate, and for each written byte the memory's turn from reading to writing and back, which is
         what a copy takes beyond its reads and its writes. On an H200 that is 4 % of an addition: 4.35 TB/s where reads

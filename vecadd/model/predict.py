@@ -31,7 +31,7 @@ from vecadd.model.theory import (
 # The expected time of an addition by the processor.
 #
 # alone       the part that the caller adds until the other threads have woken
-# together    the rest by all of them, as the best probe of so many bytes did; where the memory and not a cache is the
+# together    the rest by all of them, as the best probe of these bytes did; where the memory and not a cache is the
 #             bound, ordinary stores read the sum's lines before they write them, which streaming ones do not
 
 
@@ -88,7 +88,7 @@ def wake(limits: Limits, number: int) -> float:
 #
 # issue       the host's calls: one a kernel, or one for a graph
 # kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
-#             and stores take: from memory that no cache holds what a graph's kernels of as many bytes take beyond empty
+#             and stores take: from memory that is in no cache what a graph's kernels of as many bytes take beyond empty
 #             ones; where a kernel lets the next begin early, each of its blocks takes as long to start as the
 #             probe's do that trigger
 # table       of a batch: its jobs written, copied and looked up, then one kernel over all of them
@@ -150,7 +150,7 @@ def predict_launches(
 
 
 def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
-    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of so many bytes, where it had
+    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, where it had
     such."""
     if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
         return reckoned
@@ -291,9 +291,9 @@ def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, colum
         threads = tile_rows // thread_rows * (tile_columns // thread_columns)
         shared = (tile_rows + tile_columns) * tile_inner * FLOAT
         fit = occupancy(gpu, threads, _registers(thread_rows * thread_columns), shared).blocks
-        held = min(fit, math.ceil(rounds))
+        resident = min(fit, math.ceil(rounds))
         pieces = -(-inner // tile_inner)
-        others = (held - 1) * (arithmetic + loads) / rounds / pieces if rounds > fit else 0.0
+        others = (resident - 1) * (arithmetic + loads) / rounds / pieces if rounds > fit else 0.0
         terms["work"] += math.ceil(rounds / fit) * pieces * max(0.0, limits.far - others)
     dominant = max(terms, key=lambda name: terms[name])
     floor = limits.need("kernel")
@@ -301,7 +301,7 @@ def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, colum
 
 
 def _registers(sums: int) -> int:
-    """Of a thread that makes so many elements: sums, a third as many for what they are made from, and addresses."""
+    """Of a thread that makes that many elements: sums, a third as many for what they are made from, and addresses."""
     return 30 + 4 * sums // 3
 
 

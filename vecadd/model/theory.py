@@ -36,11 +36,11 @@ def itemsize(dtype: str) -> int:
     return _core.DTYPES[dtype]
 
 
-# Attributes of a GPU, and how many blocks one of its multiprocessors holds.
+# Attributes of a GPU, and how many blocks fit on one of its multiprocessors.
 
 WARP = 32
 PARTITIONS = 4  # schedulers of a multiprocessor, each with its part of the registers and the warps
-REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in steps of so many
+REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in steps of that many
 SHARED_AT_ONCE = 128  # bytes: a block's shared memory too
 
 # By compute capability: threads, blocks and shared memory of a multiprocessor in KiB, and its float32 cores (CUDA C++
@@ -59,8 +59,8 @@ _REGISTERS = 65536  # of a multiprocessor, in all of them
 
 
 class Occupancy(NamedTuple):
-    """``blocks`` that a multiprocessor holds at once, ``occupancy`` 0..1 of its warps, and what ``limit`` keeps it from
-    holding more: "threads", "blocks", "registers" or "shared memory".
+    """``blocks`` that fit on a multiprocessor at once, ``occupancy`` 0..1 of its warps, and what ``limit`` keeps more
+    from fitting: "threads", "blocks", "registers" or "shared memory".
 
     >>> vecadd.model.Occupancy(blocks=8, occupancy=1.0, limit="threads").blocks
     8
@@ -143,7 +143,7 @@ class Gpu:
 
 
 def occupancy(gpu: Gpu | Mapping[str, Any], block: int, registers: int = 16, shared: int = 0) -> Occupancy:
-    """How many blocks of that many threads a multiprocessor holds at once, and what keeps it from more.
+    """How many blocks of that many threads fit on a multiprocessor at once, and what keeps it from more.
 
     ``registers`` a thread, ``shared`` bytes a block. The rules are those of CUDA's occupancy calculator: registers are
     allocated to warps by the 256 in each of four partitions, shared memory to blocks by the 128 bytes.
@@ -294,7 +294,7 @@ def bytes_in_flight(
     rung: Mapping[str, Any], gpu: Mapping[str, Any], n: int, itemsize: int, params: Mapping[str, int], block: int = 0
 ) -> int:
     """Bytes that a multiprocessor is waiting for at one time: a thread's loads before the first use, times the threads
-    that it holds at once: 2 * 4 * 256 * 8 = 16 KiB for `naive` on float32. No more than its share of the inputs.
+    that fit on it at once: 2 * 4 * 256 * 8 = 16 KiB for `naive` on float32. No more than its share of the inputs.
 
     ``rung`` is a row of ``_core.rungs()``, ``gpu`` a dict of ``_core.gpu_facts()`` or of a result file's
     ``meta["gpu"]``, ``params`` all parameters of the rung, ``block`` its threads a block, 0 for its own. Raises
@@ -309,8 +309,8 @@ def bytes_in_flight(
     block = block or rung["block"] or 1024  # tuned, which chooses its block itself, fills the multiprocessor
     multiprocessors, blocks = 1, rung["blocks"]
     if not blocks:
-        multiprocessors, held = device.multiprocessors, occupancy(device, block).blocks
-        blocks = min(params.get("blocks_per_sm", held), held)
+        multiprocessors, resident = device.multiprocessors, occupancy(device, block).blocks
+        blocks = min(params.get("blocks_per_sm", resident), resident)
     inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
     widest = load_bytes(rung, itemsize)
     loads = params.get("stages", 0) * 2 or rung["loads_in_flight"]  # a stage of async_copy is a load of each input

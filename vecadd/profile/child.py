@@ -81,7 +81,7 @@ def run_rung(spec: ProfiledRung, watched: Callable[[Buffers], object] | None = N
 
 
 def _memory_of(spec: ProfiledRung) -> MemoryKind:
-    """Where the operands lie: in pinned memory for a transfer rung that refuses other memory or is slower with it."""
+    """The operands' memory: pinned for a transfer rung that refuses other memory or is slower with it."""
     if spec.facts["kind"] != "transfer":
         return DEVICE
     return HOST if spec.facts["memory"] == "pageable" else PINNED

@@ -166,7 +166,7 @@ def profile_launch(spec: ProfiledRung) -> Launch:
 
 
 def read_launch(raw: str) -> Launch | None:
-    """The rung's first launch in a raw page in CSV, None where there is none; raises ProfilerError for another text."""
+    """The rung's first launch in a raw page in CSV, None without one; raises ProfilerError for another text."""
     rows = read_csv(raw)
     header = next((row for row in rows if "Kernel Name" in row), None)
     if header is None:
@@ -212,7 +212,7 @@ def read_rules(details: str) -> tuple[Rule, ...]:
 
 def count_loads(source: str) -> tuple[dict[str, int], int | None]:
     """How often the loads from global memory of the rung's first launch were executed, by their kind and the most
-    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) where there is none."""
+    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) without such a page."""
     executed: dict[str, int] = {}
     instructions: int | None = None
     columns: list[str] = []
@@ -297,7 +297,7 @@ def show_output(said: "subprocess.CompletedProcess[str]") -> str:
 
 
 def read_csv(text: str) -> Iterator[list[str]]:
-    """The rows of a CSV text whose cells may hold line breaks."""
+    """The rows of a CSV text whose cells may have line breaks."""
     return csv.reader(StringIO(text, newline=""))
 
 

@@ -51,7 +51,7 @@ def transfer_notes(link: Link) -> list[str]:
 
 
 def show_metric(value: float | None, unit: metrics.Unit) -> str:
-    """A metric as text; "-" where there is none."""
+    """A metric as text; "-" for None."""
     if value is None:
         return NOTHING
     if unit == "seconds":
