@@ -180,7 +180,7 @@ def candidates(size: int, l2: int, capability: int) -> Iterator[LaunchConfig]:
 
 
 def config_for(rows: Sequence[tuple[int, LaunchConfig]], size: int) -> LaunchConfig:
-    """The launch config for that many bytes: the last of the rows, by growing bytes, that begins at no more than that."""
+    """The launch config for that many bytes: the last of the rows, by growing bytes, that begins at no more."""
     return [config for start, config in rows if start <= size][-1]
 
 

@@ -211,8 +211,8 @@ def _crowded(fitting: Occupancy) -> list[str]:
     if fitting.occupancy >= 0.75:
         return []
     return [
-        f"Occupancy is {100 * fitting.occupancy:.0f} %, bounded by {fitting.limit}: first let a multiprocessor hold more "
-        "threads, by another block size or fewer registers."
+        f"Occupancy is {100 * fitting.occupancy:.0f} %, bounded by {fitting.limit}: first let a multiprocessor hold "
+        "more threads, by another block size or fewer registers."
     ]
 
 

@@ -75,8 +75,8 @@ class Loaded:
         return in_flight * multiprocessors / self.rate(in_flight)
 
     def on_average(self, places: float, multiprocessors: int, warps: int, start: float) -> float:
-        """Bytes in flight on each multiprocessor on average, where there are places for that many but blocks of ``warps``
-        warps end and others take their places.
+        """Bytes in flight on each multiprocessor on average, where there are ``places`` for as many but blocks of
+        ``warps`` warps end and others take their places.
 
         A place is empty while its block waits for the slowest of its warps, and for the ``start`` seconds until the
         next block loads. Waits in a queue have a long tail: the longest of m is about ln m times their mean. So an
