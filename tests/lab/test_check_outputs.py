@@ -217,12 +217,13 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]
     assert "Is this number normal?" in page
 
 
-def test_without_jinja_the_page_names_the_extra_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+@pytest.mark.parametrize("command", [["check"], ["fleet", "."]], ids=lambda words: words[0])
+def test_without_jinja_the_page_names_the_extra_before_anything_is_measured_or_read(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert cli.main(["check", "--html", str(tmp_path / "x.html")]) == 2
-    assert "pip install 'vecadd[fleet]'" in capsys.readouterr().err
+    assert cli.main([*command, "--html", str(tmp_path / "x.html")]) == 2
+    assert capsys.readouterr().err == f"vecadd {command[0]}: a page needs jinja2: pip install 'vecadd[fleet]'\n"
     assert not (tmp_path / "x.html").exists()
 
 
