@@ -116,7 +116,7 @@ def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
 
         monkeypatch.setattr(module, name, watched)
     check()
-    assert asked[:3] == ["conditions_now", "info", "round_of"]
+    assert asked[:3] == ["conditions_now", "info", "measure_round"]
 
 
 @pytest.mark.parametrize("kind", ["link", "device", "launch"])

@@ -107,7 +107,7 @@ def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not() 
 
 
 def test_a_figure_that_is_gone_without_an_error_has_failed() -> None:
-    good, lost = Figure("x", 1.0, (1.0, 1.0), "s"), Figure("x", None, None, "s")
+    good, lost = figure(1.0, (1.0, 1.0)), figure(None)
     said = [verdict_of(good, lost), verdict_of(lost, lost), verdict_of(lost, good)]
     assert said == ["failed", "undecided", "undecided"]
 

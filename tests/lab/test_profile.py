@@ -488,7 +488,7 @@ def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest
     def run(spec: ProfiledRung, watched: Callable[[Buffers], None]) -> None:
         watched(Buffers(None, None, None, 0))
 
-    monkeypatch.setattr(events.child, "run", run)
+    monkeypatch.setattr(events.child, "run_rung", run)
     monkeypatch.setattr(events._core, "run_rung", lambda *arguments, **options: next(seconds))
     found = events.profile_kernel(ProfiledRung("naive", "float32", 1000), 4e12, "because").found
     assert found["duration"] == 7e-6
