@@ -255,7 +255,9 @@ def test_a_point_has_what_nvidia_smi_says_of_that_gpu(monkeypatch: pytest.Monkey
         {"index": "0", "clocks.sm": "1980", "power.draw": "ERR!"},
         {"index": "1", "clocks.sm": "1400", "clocks.mem": "3201", "temperature.gpu": "61", "power.draw": "512.5"},
     ]
-    monkeypatch.setattr(soak._machine, "query_nvidia_smi", lambda what, *fields: buses if "pci.bus_id" in fields else seen)
+    monkeypatch.setattr(
+        soak._machine, "query_nvidia_smi", lambda what, *fields: buses if "pci.bus_id" in fields else seen
+    )
     facts = [{"pci_domain": 0, "pci_bus": bus, "pci_device": 0} for bus in (0x18, 0x9A)]
     monkeypatch.setattr(soak._core, "gpu_facts", lambda: facts)
     monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=lambda: 100.0))
