@@ -1,4 +1,4 @@
-"""Figures: measured numbers with what bounds them, and the result files that hold them.
+"""Figures: measured numbers with what bounds them, and the result files that have them.
 
 A result file is a JSON object. Each entry of a field that is an object has a line of its own, and so does each object
 of a field that is a list of objects: a row a line. Two recordings then differ by the rows that differ, and a line of
@@ -331,7 +331,7 @@ def load_text(path: Path | Traversable) -> str:
 
 
 def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
-    """The object that is a result file's text. Raises ValueError, which names the file, where it holds none."""
+    """The object that is a result file's text. Raises ValueError, which names the file, where there is none."""
     try:
         content = json.loads(text)
     except (RecursionError, ValueError) as error:
@@ -370,7 +370,7 @@ def _range(found: Any) -> Range | None:
 NUMBER = (int, float)
 NO = type(None)
 OTHERS = "*"  # of an object: the fields that are not named
-_MOST = 2**63  # whole numbers lie below it, as C's int64_t does; a float can hold each, rounded
+_MOST = 2**63  # whole numbers are below it, as C's int64_t is; a float has room for each, rounded
 
 
 class Whole(dict[str, Any]):

@@ -360,7 +360,7 @@ def draw_limit(axes: Axes, figures: Sequence[Figure], places: Sequence[float] | 
 
 
 def draw_rates_over_size(drawing: Drawing, figures: Sequence[Figure], l3: int | None = None) -> None:
-    """A panel for each dtype, two and more where it has more lines than a panel can hold. With the processor's last
+    """A panel for each dtype, two and more where it has more lines than a panel has room for. With the processor's last
     cache, the rates are on a logarithmic axis, because caches are ten times as fast as the memory."""
     panels = [
         (dtype, labels)

@@ -216,7 +216,7 @@ def _draw_occupancy(axes: Axes, figures: Sequence[Figure], looks: Mapping[str, p
 
 
 def _draw_starts(axes: Axes, figures: Sequence[Figure], block_seconds: float | None) -> None:
-    """How fast blocks start, where the run measured it: no rung whose threads add so many elements each and end is
+    """How fast blocks start, where the run measured it: no rung whose threads add that many elements each and end is
     above."""
     if not block_seconds:
         return

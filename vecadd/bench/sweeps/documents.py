@@ -62,7 +62,7 @@ def _sizes(options: Options, machine: Machine, n: int) -> Cell:
 
 
 def _accumulate(options: Options, machine: Machine, n: int) -> Cell:
-    """One step at a time: how threads share the elements, and whether they add to what the sum holds."""
+    """One step at a time: how threads share the elements, and whether they add to what the sum was."""
     both = ({"accumulate": 0}, {"accumulate": 1})
     grids = ("grid_stride", "block_range", *(("single_block_chunked", "single_block") if n <= MILLION else ()))
     return _on_device(options, machine, n, [*((name, chosen) for name in grids for chosen in both), ("naive", {})])

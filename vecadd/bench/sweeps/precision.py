@@ -18,7 +18,7 @@ from vecadd.bench.run import DEFAULT_SIZES, EVENTS, HOST_SETS, ON_DEVICE, Machin
 from vecadd.bench.sweeps.ladder import roofline
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.tables import Column, Style, Table, columns, show_gain, show_seconds, show_size
+from vecadd.tables import Column, Style, Table, columns, show_seconds, show_size
 
 DTYPES = ("float32", "float16", "bfloat16")
 BRIEF_SIZES = (2**10, 2**14, 2**20, 2**24)
@@ -100,12 +100,11 @@ NOTES = (
 )
 
 Times = Mapping[tuple[str, str], float]  # seconds by rung and dtype
-Found = Mapping[tuple[str, str, int], Figure]  # figures with a time by rung, dtype and size
 
 
 def tables(figures: Sequence[Figure]) -> list[Table]:
-    """16-bit beside 32-bit elements by size: three speed-ups beside document 001's, from which size on the GPU is
-    faster, and the document's claims."""
+    """16-bit beside 32-bit elements by size: three speed-ups beside document 001's, and from which size on the GPU is
+    faster."""
     table = Table("precision", _COLUMNS, optional_columns=_OPTIONAL)
     for n in dict.fromkeys(figure.n for figure in figures):
         group = [figure for figure in figures if figure.n == n]
@@ -121,7 +120,7 @@ def tables(figures: Sequence[Figure]) -> list[Table]:
         table.add_gap()
     rungs = dict.fromkeys(figure.name for figure in figures)
     shown = [time for rung in rungs for time in recorded.FIGURES if time.n and time.rung == rung]
-    table.notes = [*NOTES, *crossovers(figures), *claims(figures), *layout.document_notes(figures, shown)]
+    table.notes = [*NOTES, *crossovers(figures), *layout.document_notes(figures, shown)]
     return [table]
 
 
@@ -180,77 +179,6 @@ def _times_by_size(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[int,
         if figure.seconds:
             times.setdefault((figure.name, figure.dtype), {})[figure.n] = figure.seconds
     return times
-
-
-def claims(figures: Sequence[Figure]) -> list[str]:
-    """Document 001's claims, and whether these figures agree; claims without a measurement are left out."""
-    at = {(figure.name, figure.dtype, figure.n): figure for figure in figures if figure.seconds}
-    lines = _claim_that_cpu_wins(at), _claim_of_launch(at), _claim_of_baseline(at), *_claims_of_half(at)
-    return [line for line in (*lines, _claim_of_half2(at)) if line]
-
-
-def _ratio(at: Found, slower: tuple[str, str], faster: tuple[str, str], n: int) -> float | None:
-    a, b = at.get((*slower, n)), at.get((*faster, n))
-    return a.seconds / b.seconds if a and b and a.seconds and b.seconds else None
-
-
-def _claim_that_cpu_wins(at: Found) -> str:
-    gain = _ratio(at, CPU, BASE, 2**10)
-    if gain is None:
-        return ""
-    verdict = "the CPU wins here too" if gain < 1 else "the GPU wins here"
-    return f"document 001: the CPU wins at 2^10, its time .39 of naive's. Here {gain:.2g}: {verdict}"
-
-
-def _claim_of_launch(at: Found) -> str:
-    figure = at.get((*BASE, 2**10))
-    if figure is None or figure.seconds is None or figure.params.get("launch_share") is None:
-        return ""
-    return (
-        "document 001: at 2^10 a launch takes 5 to 6 us and the work 1 to 2. Here an empty kernel takes "
-        f"{show_seconds(figure.params['launch_share'] * figure.seconds)} of naive's {show_seconds(figure.seconds)}, by "
-        "events on the GPU"
-    )
-
-
-def _claim_of_baseline(at: Found) -> str:
-    best = {}
-    for n in sorted({n for rung, dtype, n in at if n <= 2**14 and dtype != CPU[1]}):
-        own = {key: figure.seconds or 0 for key, figure in at.items() if key[2] == n and key[0] != CPU[0]}
-        best[n] = min(own, key=lambda key: own[key])
-    if not best:
-        return ""
-    named = ", ".join(f"{show_size(n)} {rung} {dtype}" for n, (rung, dtype, _) in best.items())
-    return f"document 001: below 2^16 plain float32 is best. Here the fastest kernels are {named}"
-
-
-def _claims_of_half(at: Found) -> list[str]:
-    lines = []
-    sizes = sorted({n for rung, dtype, n in at if rung == "half"})
-    for n in dict.fromkeys(size for size in (2**20, *sizes[-1:]) if size in sizes):
-        naive, packed = (
-            _ratio(at, (base, "float32"), (half, "float16"), n)
-            for base, half in (("naive", "half"), ("float4", "half8_pack"))
-        )
-        if naive and packed:
-            lines.append(
-                f"document 001: half the bytes gave 1.53 x at 2^20, not 2 x. Here at {show_size(n)} naive to half is "
-                f"{show_gain(naive)}, float4 to half8_pack, which keep as many bytes in flight, {show_gain(packed)}"
-            )
-    return lines
-
-
-def _claim_of_half2(at: Found) -> str:
-    half2, pack = (at.get((rung, "float16", 2**20)) for rung in ("half2", "half8_pack"))
-    if half2 is None or pack is None or not half2.seconds or not pack.seconds:
-        return ""
-    ratio = pack.seconds / half2.seconds
-    verdict = "half2 wins" if ratio > 1.01 else "half8_pack wins" if ratio < 0.99 else "they are level"
-    occupancy = [layout.percent_cell(figure.params.get("occupancy")) for figure in (half2, pack)]
-    return (
-        f"document 001: at 2^20 half2 beats half8_pack 1.2 x by its occupancy. Here {ratio:.3g} x, {verdict}, at "
-        f"occupancies of {occupancy[0]} and {occupancy[1]} %"
-    )
 
 
 # Pictures
