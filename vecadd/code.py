@@ -323,14 +323,6 @@ def write_recording(path: Path) -> None:
     path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
-if __name__ == "__main__":
-    try:
-        if _core.CUDA_BUILD:
-            write_recording(FILE)
-    except (FileNotFoundError, RuntimeError) as error:
-        print(f"*** vecadd: the package will show no machine code where it is used: {error} ***", file=sys.stderr)
-
-
 # A rung's machine code: by NVIDIA's disassembler where there is one, else as it was recorded.
 
 
@@ -400,3 +392,11 @@ def _without_addresses(listing: str) -> list[str]:
     """The instructions alone, without their addresses."""
     lines = (ADDRESS.sub("", line) for line in listing.splitlines() if ADDRESS.match(line))
     return [TARGET.sub("... ;", line) if BRANCH.match(line) else line for line in lines]
+
+
+if __name__ == "__main__":
+    try:
+        if _core.CUDA_BUILD:
+            write_recording(FILE)
+    except (FileNotFoundError, RuntimeError) as error:
+        print(f"*** vecadd: the package will show no machine code where it is used: {error} ***", file=sys.stderr)

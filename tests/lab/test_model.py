@@ -660,7 +660,7 @@ def test_what_the_model_does_not_know_is_refused_by_name(name, dtype, n, limits,
 TRANSFERS = [name for name, rung in RUNGS.items() if rung["kind"] == "transfer"]
 SERIAL = [name for name in TRANSFERS if RUNGS[name]["stages"] == "serial"]
 OVERLAPPING = [name for name in TRANSFERS if RUNGS[name]["stages"] == "overlapping"]
-TRANSFERS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "transfer.json"
+RECORDED_TRANSFERS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "transfer.json"
 
 
 def test_every_transfer_says_how_its_stages_follow_each_other():
@@ -755,7 +755,7 @@ def test_a_run_that_did_not_measure_a_rate_is_refused_in_words(limit):
 
 
 def test_no_recorded_transfer_is_faster_and_full_ones_of_page_locked_memory_are_near():
-    run = read_run(TRANSFERS)
+    run = read_run(RECORDED_TRANSFERS)
     meta, rows = run.meta, run.figures
     limits, gpu = Limits.of(meta["limits"]), meta["gpu"][0]
     ratios, full, with_allocations = [], [], []
