@@ -242,9 +242,9 @@ static int
 check_by_numpy(PyObject *const objects[ROLE_COUNT])
 {
     PyObject *module = PyImport_ImportModule("vecadd._called_by_core");
-    PyObject *checked =
-        module ? PyObject_CallMethod(module, "check_numpy_call", "OOO", objects[ROLE_A], objects[ROLE_B], objects[ROLE_OUT])
-               : NULL;
+    PyObject *checked = module ? PyObject_CallMethod(module, "check_numpy_call", "OOO", objects[ROLE_A],
+                                                     objects[ROLE_B], objects[ROLE_OUT])
+                               : NULL;
     Py_XDECREF(module);
     Py_XDECREF(checked);
     return checked ? 0 : -1;
