@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd.bench import options, probes, timing
 from vecadd.bench.contestants import Contestant, numpy_add
 from vecadd.bench.operands import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
@@ -362,7 +362,7 @@ def test_what_has_failed_is_not_inspected() -> None:
 
 
 def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_host, "memory_available", lambda: 10_000)
+    monkeypatch.setattr(_machine, "memory_available", lambda: 10_000)
     running = measured(cell(contestant("x", add_rightly)))
     assert running.figures == []
     assert running.skipped == [

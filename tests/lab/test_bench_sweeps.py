@@ -75,7 +75,7 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr(timing, "MOST_IN_SAMPLE", 2)
     monkeypatch.setattr(latency, "MOST_ADDS", 10)
-    monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
+    monkeypatch.setattr("vecadd.model.theory.INNER", 20)
 
     def sweep_once(sweep: str, **chosen: Any) -> Session:
         running = Session(Options(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))

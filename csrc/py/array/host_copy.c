@@ -144,8 +144,8 @@ device_array_reduce(struct device_array *self, PyObject *Py_UNUSED(none))
 PyObject *
 device_array_repr(struct device_array *self)
 {
-    PyObject *module = PyImport_ImportModule("vecadd._repr");
-    PyObject *text = module ? PyObject_CallMethod(module, "describe", "O", (PyObject *)self) : NULL;
+    PyObject *module = PyImport_ImportModule("vecadd._called_by_core");
+    PyObject *text = module ? PyObject_CallMethod(module, "describe_array", "O", (PyObject *)self) : NULL;
     Py_XDECREF(module);
     return text;
 }

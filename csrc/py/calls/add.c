@@ -203,7 +203,7 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
         sum = add_by_numpy(state, arguments);
         break;
     case CALL_MATERIALIZED:
-        sum = call_in_python("vecadd._materialize", "add", NULL, arguments);
+        sum = call_in_python("vecadd._called_by_core", "add_materialized", NULL, arguments);
         break;
     }
     call_clear(&call);

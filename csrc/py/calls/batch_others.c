@@ -99,9 +99,10 @@ check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COU
     if (fits > 0)
         checked = add_nowhere(state, values);
     else if (fits == 0) {
-        PyObject *module = PyImport_ImportModule("vecadd._numpy_call");
+        PyObject *module = PyImport_ImportModule("vecadd._called_by_core");
         if (module)
-            checked = PyObject_CallMethod(module, "check", "OOO", values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
+            checked = PyObject_CallMethod(module, "check_numpy_call", "OOO", values[ROLE_A], values[ROLE_B],
+                                          values[ROLE_OUT]);
         Py_XDECREF(module);
     }
     Py_XDECREF(checked);

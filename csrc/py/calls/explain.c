@@ -75,7 +75,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         result = call_library(state, "explain", call.library, &arguments);
         break;
     case CALL_MATERIALIZED:
-        result = call_in_python("vecadd._materialize", "explain", NULL, &arguments);
+        result = call_in_python("vecadd._called_by_core", "explain_materialized", NULL, &arguments);
         break;
     }
     PyObject *differs = result && call.differs ? PyUnicode_FromString(call.differs) : NULL;

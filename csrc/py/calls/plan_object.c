@@ -240,10 +240,10 @@ check_arguments(const struct add_arguments *arguments)
 static int
 check_by_numpy(PyObject *const objects[ROLE_COUNT])
 {
-    PyObject *module = PyImport_ImportModule("vecadd._numpy_call");
-    PyObject *checked =
-        module ? PyObject_CallMethod(module, "check", "OOO", objects[ROLE_A], objects[ROLE_B], objects[ROLE_OUT])
-               : NULL;
+    PyObject *module = PyImport_ImportModule("vecadd._called_by_core");
+    PyObject *checked = module ? PyObject_CallMethod(module, "check_numpy_call", "OOO", objects[ROLE_A],
+                                                     objects[ROLE_B], objects[ROLE_OUT])
+                               : NULL;
     Py_XDECREF(module);
     Py_XDECREF(checked);
     return checked ? 0 : -1;

@@ -8,7 +8,7 @@
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_MATERIALIZED, /* vecadd._materialize broadcasts, casts or copies the operands first */
+    CALL_MATERIALIZED, /* vecadd._called_by_core broadcasts, casts or copies the operands first */
     CALL_HOST_TENSORS, /* host arrays of another library than NumPy: vecadd.interop.host_tensors adds them */
     CALL_LIBRARY,      /* `library` itself adds, and records that it does */
     CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */
