@@ -209,7 +209,7 @@ DEVICE = (
     ),
     Mutant(
         "a list led by a stream outside of the capture",
-        "csrc/py/calls/batch.c",
+        "csrc/py/calls/pairs.c",
         "if (!given && stream_lead(",
         "if (false && stream_lead(",
         "tests/device/test_capture_streams.py",

@@ -9,7 +9,7 @@ OFFERED = "tests/interop/test_exchange_offered.py"
 OPERANDS = (
     Mutant(
         "a signalling NaN that numpy.add converts before it adds",
-        "csrc/py/operands/host_pair.c",
+        "csrc/py/operands/host.c",
         "return has_signalling(first, n * row->components, between);",
         "return false;",
         "tests/add/test_warnings.py",
@@ -17,7 +17,7 @@ OPERANDS = (
     ),
     Mutant(
         "the imaginary part of one that is not contiguous",
-        "csrc/py/operands/host_pair.c",
+        "csrc/py/operands/host.c",
         "(row->components > 1 && has_signalling(first + between, n, stride))",
         "false",
         "tests/add/test_warnings.py",
@@ -41,7 +41,7 @@ OPERANDS = (
     ),
     Mutant(
         "a scalar of a derived class",
-        "csrc/py/operands/host_pair.c",
+        "csrc/py/operands/host.c",
         "    if (scalar_is_of_dtype(object)) {",
         "    if (PyArray_IsScalar(object, Generic)) {",
         "tests/add/test_add_numpy_calls.py",
@@ -49,7 +49,7 @@ OPERANDS = (
     ),
     Mutant(
         "an array whose dtype changes while its sum's is asked",
-        "csrc/py/operands/host_pair.c",
+        "csrc/py/operands/host.c",
         "if (dtype < 0 || !dtypes_stay(state, side)) {",
         "if (dtype < 0) {",
         "tests/add/test_finalizers.py",
@@ -57,7 +57,7 @@ OPERANDS = (
     ),
     Mutant(
         "a number with rules of its own beside a DeviceArray",
-        "csrc/py/operands/interop.c",
+        "csrc/py/operands/library.c",
         "PyArray_IsAnyScalar(object) ? scalar_has_rules(state, object) : 1;",
         "!PyArray_IsAnyScalar(object);",
         "tests/device/test_device_array.py",
@@ -73,7 +73,7 @@ OPERANDS = (
     ),
     Mutant(
         "an operator that Python code has wrapped",
-        "csrc/py/array/device_array_type.c",
+        "csrc/py/array/type.c",
         "PyType_GetSlot(Py_TYPE(a), Py_tp_dealloc) == (void *)device_array_dealloc",
         "PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add",
         "tests/device/test_device_array.py",
@@ -97,7 +97,7 @@ OPERANDS = (
     ),
     Mutant(
         "a tensor without a shape",
-        "csrc/py/operands/host_view.c",
+        "csrc/py/operands/from_dlpack.c",
         " || (tensor->ndim > 0 && !tensor->shape)",
         "",
         "tests/interop/test_dlpack_host.py",
@@ -121,7 +121,7 @@ OPERANDS = (
     ),
     Mutant(
         "the least integer of a dtype",
-        "csrc/py/operands/promotion.c",
+        "csrc/py/operands/dtypes.c",
         "value >= INT64_MIN >> shift",
         "value > INT64_MIN >> shift",
         EXTREMES,
@@ -129,7 +129,7 @@ OPERANDS = (
     ),
     Mutant(
         "the greatest unsigned integer of a dtype",
-        "csrc/py/operands/promotion.c",
+        "csrc/py/operands/dtypes.c",
         "*bits <= UINT64_MAX >> shift",
         "*bits < UINT64_MAX >> shift",
         EXTREMES,
@@ -161,7 +161,7 @@ OPERANDS = (
     ),
     Mutant(
         "tensors alike",
-        "csrc/py/operands/torch_pair.c",
+        "csrc/py/operands/torch.c",
         "if (tensor->shape[i] != known->like.extents[i] || tensor->strides[i] != known->strides[i])",
         "if (tensor->shape[i] != known->like.extents[i])",
         "tests/interop/test_tensor_lists.py",

@@ -1,8 +1,8 @@
 /* Views of a DeviceArray: NumPy's basic indexing, and reshape. No element is read or moved. */
 #include "base/layout.h"
-#include "py/array/methods.h"
+#include "py/array/array.h"
+#include "py/base/python.h"
 #include "py/operands/device_array.h"
-#include "py/operands/sizes.h"
 
 /* A view under construction. */
 struct view {

@@ -1,4 +1,5 @@
-/* What every file of this folder includes first: Python's and NumPy's C APIs, and the module's state. */
+/* What every file of csrc/py includes: Python's and NumPy's C APIs, the module's state, and what all files ask of them:
+ * optional attributes, exceptions, keywords, tuples of sizes. */
 #ifndef VECADD_PY_BASE_PYTHON_H
 #define VECADD_PY_BASE_PYTHON_H
 
@@ -15,6 +16,8 @@
 #include <numpy/ufuncobject.h>
 
 #include "base/dtype.h"
+#include "base/fpflags.h"
+#include "base/status.h"
 #include "py/base/kept_sums.h"
 
 /* Attribute and keyword names, interned once: a keyword's name is then compared by its address. */
@@ -73,5 +76,44 @@ PyTypeObject *plan_make_type(PyObject *module);
 
 /* Called once, before any use of NumPy. Returns 0, or -1 with an exception set. */
 int numpy_api_import(void);
+
+/* 1 with a new reference, 0 after an AttributeError, or -1 with an exception set. */
+int optional_attribute(PyObject *object, PyObject *name, PyObject **value);
+
+/* 1, 0 (after whatever clear_refusal() clears), or -1 with an exception set. PyObject_HasAttr would clear any. */
+int has_attribute(PyObject *object, PyObject *name);
+
+/* Imports the module and calls its function; `format` is Py_BuildValue's, of a tuple. A new reference, or NULL with an
+ * exception set. */
+PyObject *call_imported(const char *module, const char *function, const char *format, ...);
+
+/* Clears an exception by which Python code or a library says that it cannot do what it was asked for: AttributeError,
+ * BufferError, OverflowError, RuntimeError, TypeError or ValueError. Any other one stays set, as KeyboardInterrupt,
+ * SystemExit, MemoryError and what a signal's handler raises. Returns 0 if no exception is set now, else -1. */
+int clear_refusal(void);
+
+/* Sets the exception of status->code, with its text. Always returns NULL. */
+void *status_raise(const struct module_state *state, const struct status *status);
+
+/* Warns, raises or calls as np.errstate asks. Returns 0, or -1 with an exception set. */
+static inline int
+give_floating_errors(unsigned flags)
+{
+    if (!flags)
+        return 0;
+    return PyUFunc_GiveFloatingpointErrors("add", (flags & FP_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                                      (flags & FP_INVALID ? NPY_FPE_INVALID : 0) |
+                                                      (flags & FP_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0));
+}
+
+/* Which of "out", "device" and "stream" a call's keyword is; NAME_COUNT for any other. */
+enum name keyword_name(const struct module_state *state, PyObject *keyword);
+
+enum { MAX_DIMENSIONS = 64 }; /* of an array, as in NumPy 2 */
+
+PyObject *tuple_of_sizes(int ndim, const Py_ssize_t *sizes);
+
+/* Reads a tuple of at most MAX_DIMENSIONS ints; returns how many, or -1 with an exception that begins with `what`. */
+int sizes_of_tuple(PyObject *tuple, const char *what, Py_ssize_t *sizes);
 
 #endif

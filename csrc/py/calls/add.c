@@ -4,13 +4,12 @@
 #include "choose/plan.h"
 #include "gpu/batch.h"
 #include "gpu/stream.h"
-#include "py/base/errors.h"
-#include "py/base/floating_errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
-#include "py/operands/interop.h"
+#include "py/operands/library.h"
 #include "py/operands/where.h"
 
 static bool
@@ -70,23 +69,28 @@ done:
     return result;
 }
 
+int
+check_by_numpy(PyObject *const objects[ROLE_COUNT])
+{
+    PyObject *checked =
+        call_imported("vecadd._numpy_call", "check", "(OOO)", objects[ROLE_A], objects[ROLE_B], objects[ROLE_OUT]);
+    Py_XDECREF(checked);
+    return checked ? 0 : -1;
+}
+
 PyObject *
-call_in_python(const char *module_name, const char *function, PyObject *library, const struct add_arguments *arguments)
+call_in_python(const char *module, const char *function, PyObject *library, const struct add_arguments *arguments)
 {
     static const char *const choices[] = {
         [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
-    PyObject *module = PyImport_ImportModule(module_name);
-    if (!module)
-        return NULL;
     PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
                                              : PyUnicode_FromFormat("cuda:%d", arguments->device);
     PyObject *a = arguments->objects[ROLE_A], *b = arguments->objects[ROLE_B];
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
     PyObject *result = !device   ? NULL
-                       : library ? PyObject_CallMethod(module, function, "OOOOO", library, a, b, out, device)
-                                 : PyObject_CallMethod(module, function, "OOOO", a, b, out, device);
+                       : library ? call_imported(module, function, "(OOOOO)", library, a, b, out, device)
+                                 : call_imported(module, function, "(OOOO)", a, b, out, device);
     Py_XDECREF(device);
-    Py_DECREF(module);
     return result;
 }
 

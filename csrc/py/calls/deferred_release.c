@@ -9,8 +9,8 @@
 #include "gpu/buffer.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "py/operands/interop.h"
 #include "py/operands/kept_streams.h"
+#include "py/operands/library.h"
 
 /* The owners held for one call. */
 struct kept {

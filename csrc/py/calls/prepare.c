@@ -3,13 +3,229 @@
 #include "choose/plan.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
-#include "py/base/errors.h"
-#include "py/calls/refusals.h"
-#include "py/calls/sum_dtype.h"
-#include "py/operands/host_pair.h"
-#include "py/operands/interop.h"
-#include "py/operands/promotion.h"
+#include "py/base/python.h"
+#include "py/operands/dtypes.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 #include "py/operands/where.h"
+
+static bool
+is_list(PyObject *object)
+{
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+/* What out= stands for: numpy.add takes out=(c,) as out=c, out=(None,) as no out, and no other tuple. A plan of lists
+ * takes a tuple of arrays. Returns NULL with an exception set. */
+static PyObject *
+unpacked_out(PyObject *out, const struct add_arguments *arguments)
+{
+    if (!PyTuple_CheckExact(out) ||
+        (arguments->plans && is_list(arguments->values[0]) && is_list(arguments->values[1])))
+        return out;
+    if (PyTuple_Size(out) == 1)
+        return PyTuple_GetItem(out, 0);
+    PyErr_SetString(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
+    return NULL;
+}
+
+int
+add_arguments_parse(const struct module_state *state, const char *function, bool plans, PyObject *const *values,
+                    Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments)
+{
+    if (positional < 2 || positional > 3) {
+        PyErr_Format(PyExc_TypeError, "%s() takes from 2 to 3 positional arguments but %zd were given", function,
+                     positional);
+        return -1;
+    }
+    PyObject *out = positional == 3 ? values[2] : Py_None;
+    PyObject *device = Py_None, *stream = Py_None;
+    *arguments =
+        (struct add_arguments){.plans = plans, .values = values, .positional = positional, .keywords = keywords};
+
+    Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *keyword = PyTuple_GetItem(keywords, i);
+        PyObject *value = values[positional + i];
+        switch (keyword_name(state, keyword)) {
+        case NAME_OUT:
+            if (positional == 3) {
+                PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
+                return -1;
+            }
+            out = unpacked_out(value, arguments);
+            if (!out)
+                return -1;
+            break;
+        case NAME_DEVICE:
+            device = value;
+            break;
+        case NAME_STREAM:
+            stream = value;
+            break;
+        default:
+            arguments->numpys_own = PyUnicode_AsUTF8AndSize(keyword, NULL);
+            if (!arguments->numpys_own)
+                return -1;
+        }
+    }
+    arguments->objects[ROLE_A] = values[0];
+    arguments->objects[ROLE_B] = values[1];
+    arguments->objects[ROLE_OUT] = Py_IsNone(out) ? NULL : out;
+    arguments->stream = Py_IsNone(stream) ? NULL : stream;
+    return device_from_object(device, &arguments->choice, &arguments->device);
+}
+
+/* A shape as in NumPy's errors: "(2,3)", "(3,)", "()". A new reference. */
+static PyObject *
+text_of(int ndim, const Py_ssize_t *shape)
+{
+    char text[MAX_DIMENSIONS * 21 + 4] = "(";
+    size_t length = 1;
+    for (int i = 0; i < ndim; i++)
+        length += (size_t)PyOS_snprintf(text + length, sizeof text - length, "%s%zd", i ? "," : "", shape[i]);
+    PyOS_snprintf(text + length, sizeof text - length, ndim == 1 ? ",)" : ")");
+    return PyUnicode_FromString(text);
+}
+
+static int
+refuse_together(const struct operand *const operands[LAYOUT_OPERANDS])
+{
+    PyObject *all = PyUnicode_FromString("");
+    for (int k = 0; all && k < LAYOUT_OPERANDS && operands[k]; k++) {
+        PyObject *text = text_of(operands[k]->ndim, operands[k]->shape);
+        PyObject *longer = text ? PyUnicode_FromFormat("%U%U ", all, text) : NULL;
+        Py_XDECREF(text);
+        Py_DECREF(all);
+        all = longer;
+    }
+    if (all)
+        PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %U", all);
+    Py_XDECREF(all);
+    return -1;
+}
+
+static int
+refuse_out_shape(const struct addition *addition, const struct operand *out)
+{
+    PyObject *given = text_of(out->ndim, out->shape), *expected = text_of(addition->ndim, addition->shape);
+    if (given && expected)
+        PyErr_Format(PyExc_ValueError,
+                     "non-broadcastable output operand with shape %U doesn't match the broadcast shape %U", given,
+                     expected);
+    Py_XDECREF(given);
+    Py_XDECREF(expected);
+    return -1;
+}
+
+static int
+refuse_size(const struct addition *addition)
+{
+    PyObject *shape = tuple_of_sizes(addition->ndim, addition->shape);
+    if (shape)
+        PyErr_Format(PyExc_ValueError, "the sum's shape %R is larger than any memory", shape);
+    Py_XDECREF(shape);
+    return -1;
+}
+
+/* Raises what NumPy raises for the same operands; absent ones are NULL. Returns -1. */
+static int
+raise_refusal(enum refusal refusal, const struct addition *addition,
+              const struct operand *const operands[LAYOUT_OPERANDS])
+{
+    switch (refusal) {
+    case REFUSED_SHAPES:
+        return refuse_together(operands);
+    case REFUSED_OUT_SHAPE:
+        return refuse_out_shape(addition, operands[LAYOUT_SUM]);
+    case REFUSED_SIZE:
+        return refuse_size(addition);
+    case REFUSED_READ_ONLY:
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+        return -1;
+    case REFUSED_INTERNAL_OVERLAP:
+        PyErr_SetString(PyExc_ValueError, "out overlaps itself: some of its elements share memory, or its axes are "
+                                          "interleaved; pass an array of its own");
+        return -1;
+    case REFUSED_NOT:
+    case REFUSED_LESS_THAN_LEAST:
+        break;
+    }
+    PyErr_SetString(PyExc_SystemError, "nothing was refused");
+    return -1;
+}
+
+/* The sum's dtype by the rules of the operands' library, if all arrays are that library's: 1, 0 or -1. */
+static int
+library_dtype(const struct add_arguments *arguments, const struct prepared_call *call, enum dtype *dtype)
+{
+    PyObject *library = NULL;
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        if (!call->held[role])
+            continue;
+        if (!call->operands[role].library || (library && library != call->operands[role].library))
+            return 0;
+        library = call->operands[role].library;
+    }
+    PyObject *name = interop_result_dtype(library, arguments->objects[ROLE_A], arguments->objects[ROLE_B]);
+    if (!name || Py_IsNone(name)) {
+        Py_XDECREF(name);
+        return name ? 0 : -1;
+    }
+    int found = -1;
+    for (int i = 0; i < DTYPE_COUNT && found < 0; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, dtype_table[i].name) == 0) {
+            *dtype = (enum dtype)i;
+            found = 1;
+        }
+    if (found < 0)
+        dtype_refuse("the sum", name);
+    Py_DECREF(name);
+    return found;
+}
+
+/* Finds it by the arrays' library's rules where all arrays are that library's, else by NumPy's, and checks that out can
+ * hold it. Inputs that are not held are numbers: they become operands, with their values in `numbers`. Returns 0, or -1
+ * with an exception set. */
+static int
+find_sum_dtype(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call,
+               struct scalar numbers[ROLE_OUT])
+{
+    enum dtype dtypes[ROLE_OUT];
+    enum weakness weak[ROLE_OUT] = {NOT_WEAK, NOT_WEAK};
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        dtypes[role] = call->operands[role].operand.dtype;
+        if (call->held[role])
+            continue;
+        if (scalar_from(state, arguments->objects[role], (enum role)role, &numbers[role]) < 0)
+            return -1;
+        dtypes[role] = numbers[role].dtype;
+        weak[role] = numbers[role].weak;
+    }
+    int found = library_dtype(arguments, call, &call->sum.dtype);
+    if (found < 0)
+        return -1;
+    if (!found) {
+        int sum = promoted_dtype(state, dtypes[ROLE_A], weak[ROLE_A], dtypes[ROLE_B], weak[ROLE_B]);
+        if (sum < 0)
+            return -1;
+        call->sum.dtype = (enum dtype)sum;
+    }
+    const bool numbers_there = !call->held[ROLE_A] || !call->held[ROLE_B];
+    const int as_torch =
+        found && numbers_there ? interop_says(call->operands[call->sum.like].library, "numbers_as_torch") : 0;
+    if (as_torch < 0)
+        return -1;
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        if (call->held[role])
+            continue;
+        if ((as_torch ? scalar_as_torch : scalar_settle)(arguments->objects[role], call->sum.dtype, &numbers[role]) < 0)
+            return -1;
+        call->operands[role].operand = (struct operand){
+            .data = numbers[role].value, .size = 1, .dtype = numbers[role].dtype, .place = PLACE_NUMBER, .device = -1};
+    }
+    return call->held[ROLE_OUT] ? check_cast(state, call->sum.dtype, call->operands[ROLE_OUT].operand.dtype) : 0;
+}
 
 static int
 plan_call(struct module_state *state, const struct addition *addition, const struct operand *const operands[ROLE_COUNT],

@@ -5,7 +5,7 @@
 #include "gpu/stream.h"
 #include "host/output_pool.h"
 #include "py/operands/device_array.h"
-#include "py/operands/interop.h"
+#include "py/operands/library.h"
 
 PyObject *
 array_handler_set(PyObject *handler)

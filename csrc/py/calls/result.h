@@ -3,7 +3,7 @@
 #define VECADD_PY_CALLS_RESULT_H
 
 #include "py/operands/kept_streams.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/operands.h"
 
 /* A new ndarray; a large one's memory is from the output pool, and that of a smaller one that follows on others which
  * are kept. `dtype` is borrowed. */

@@ -5,8 +5,8 @@
 #include "choose/plan.h"
 #include "gpu/stream.h"
 #include "lab/ladder/latency.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
 

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "gpu/device.h"
-#include "py/base/errors.h"
-#include "py/operands/descriptor.h"
-#include "py/operands/operand_from.h"
+#include "py/base/python.h"
+#include "py/operands/dtypes.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 
 #define KIND_CAPSULE "vecadd.cupy_kind"
 

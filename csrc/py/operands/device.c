@@ -1,8 +1,8 @@
 /* Device arrays as operands, each by the fastest reader that describes it. */
-#include "py/base/attribute.h"
+#include "py/base/python.h"
 #include "py/operands/device_array.h"
-#include "py/operands/interop.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 #include "py/operands/where.h"
 
 /* Prepares the faster reader, if there is one, for later arrays of this type. */

@@ -16,10 +16,9 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
-#include "py/base/errors.h"
-#include "py/base/keyword.h"
 #include "py/base/methods.h"
-#include "py/install/loops.h"
+#include "py/base/python.h"
+#include "py/install/install.h"
 
 enum {
     SUM_MIN = 64 << 10,     /* bytes of a sum: additions up to that are only counted */
