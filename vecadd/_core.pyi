@@ -137,7 +137,7 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 
 # The launch configs of additions on a device: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited"
 # (from another compute capability) | "tuned", "rows", "shipped": the build's own rows}. A row is (bytes of a, b and c
-# from which it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
+# from which it applies, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
 def device_launch_configs(device: int, /) -> dict[str, Any]: ...
 
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} of DeviceArrays and empty_pinned arrays now.
@@ -274,7 +274,7 @@ def host_view(x: Any, /) -> NDArray[Any]: ...
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...
 
-# Sets an array's bytes to 0: for rungs that add to what their output holds.
+# Sets an array's bytes to 0: for rungs that add to their output.
 def clear(x: Any, /) -> None: ...
 @final
 class HostLimit:

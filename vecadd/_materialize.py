@@ -26,7 +26,7 @@ def add(a: Any, b: Any, out: Any, device: str) -> Any:
 
 
 def explain(a: Any, b: Any, out: Any, device: str) -> dict[str, Any]:
-    """What `add` would do, as _core.explain_route says it. The arrays that stand in for the fit ones stay untouched."""
+    """What `add` would do, as _core.explain_route says it. The arrays in place of the fit ones stay untouched."""
     _, _, dtype, shape = _operands(a, b, out)
     fit = np.empty(math.prod(shape), dtype)
     return _core.explain_route(fit, fit, np.empty_like(fit), device=device)

@@ -95,7 +95,7 @@ REASONS = {
         "b is a test_explain.Series, which may add by its own rules; for vecadd's own",
     ),
     "its advice": ((A, Series()), "pass b.to_numpy()"),
-    "longdouble": ((np.ones(5, "g"), np.ones(5, "g")), "the dtype is none that vecadd adds"),
+    "longdouble": ((np.ones(5, "g"), np.ones(5, "g")), "unsupported dtype"),
     "misaligned": ((np.ones(41, "u1")[1:].view("f4"), np.ones(10, "f4")), "an operand's elements are misaligned"),
 }
 

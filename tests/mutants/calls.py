@@ -9,7 +9,7 @@ ORDER = "tests/device/test_stream_order.py"
 RECORD = Mutant(
     "record_stream",
     "csrc/py/calls/deferred_release.c",
-    "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+    "library_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
     "false",
     ORDER,
     "third_stream",
@@ -77,7 +77,7 @@ CALLS = (
     Mutant(
         "a loop above counting ones, below which another would call it",
         "csrc/py/install/install.c",
-        "(!standing[i] || before == counted[i])",
+        "(!is_placed[i] || before == counted[i])",
         "before != slots[i].counting",
         "tests/add/test_why_recording.py",
         "in_a_circle",
@@ -118,7 +118,7 @@ CALLS = (
     Mutant(
         "record_stream of lists",
         "csrc/py/calls/deferred_release.c",
-        "interop_record_stream(library, object, stream)",
+        "library_record_stream(library, object, stream)",
         "0",
         ORDER,
         "third_stream",

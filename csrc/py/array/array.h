@@ -13,6 +13,12 @@ int device_array_assign(struct device_array *self, PyObject *key, PyObject *valu
 PyObject *device_array_reshape(struct device_array *self, PyObject *arguments);
 extern const char device_array_reshape_doc[];
 
+static inline struct module_state *
+state_of(struct device_array *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
 /* copies.c. The copy is a new C-contiguous array of the same elements, queued on the home stream, which is also its
  * own. */
 PyObject *device_array_copy(struct device_array *self, PyObject *none);

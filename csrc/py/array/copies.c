@@ -15,12 +15,6 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
-static struct module_state *
-state_of(struct device_array *self)
-{
-    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
-}
-
 static int
 check_out(struct device_array *self, PyObject *object, PyArray_Descr *dtype)
 {
@@ -49,15 +43,10 @@ copy_out(struct module_state *state, const struct device_array *from, void *stre
     size_t bytes = device_array_nbytes(from);
     if (bytes == 0)
         return 0;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = stream_check_device(from->device, stream, &status) < 0 ||
-                 stream_join(from->device, device_array_home(from), stream, &status) < 0 ||
-                 device_copy_out(from->device, stream, PyArray_DATA(to), from->data, bytes, &status) < 0;
-    PyEval_RestoreThread(released);
-    if (!failed)
-        return 0;
-    status_raise(state, &status);
-    return -1;
+    int failed = WITHOUT_GIL(stream_check_device(from->device, stream, &status) < 0 ||
+                             stream_join(from->device, device_array_home(from), stream, &status) < 0 ||
+                             device_copy_out(from->device, stream, PyArray_DATA(to), from->data, bytes, &status) < 0);
+    return failed ? fail_with(state, &status) : 0;
 }
 
 /* Copies the elements of `self` to `out`, whatever the layout of either. */
@@ -215,10 +204,8 @@ device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
     if (!self->contiguous)
         return gather(self, copy);
     struct status status;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_copy(self->device, home.stream, ((struct device_array *)copy)->data, self->data,
-                             device_array_nbytes(self), &status);
-    PyEval_RestoreThread(released);
+    int failed = WITHOUT_GIL(device_copy(self->device, home.stream, ((struct device_array *)copy)->data, self->data,
+                                         device_array_nbytes(self), &status));
     if (!failed)
         return copy;
     Py_DECREF(copy);
@@ -241,8 +228,7 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
     }
     if (device_find(device, &status) == 0)
         return 0;
-    status_raise(state, &status);
-    return -1;
+    return fail_with(state, &status);
 }
 
 /* A new array with the elements of `source`. */
@@ -255,9 +241,8 @@ copy_of(struct module_state *state, int device, enum dtype dtype, PyArrayObject 
         return NULL;
     const struct device_array *array = (const struct device_array *)copy;
     struct status status;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_copy_in(device, NULL, array->data, PyArray_DATA(source), device_array_nbytes(array), &status);
-    PyEval_RestoreThread(released);
+    int failed = WITHOUT_GIL(
+        device_copy_in(device, NULL, array->data, PyArray_DATA(source), device_array_nbytes(array), &status));
     if (!failed)
         return copy;
     Py_DECREF(copy);
@@ -356,14 +341,11 @@ pinned_capsule(struct module_state *state, size_t bytes)
 {
     void *memory = NULL;
     struct status status;
-    PyThreadState *released = PyEval_SaveThread(); /* takes 350 ms a gigabyte */
-    int failed = pinned_allocate(bytes, &memory, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
+    if (WITHOUT_GIL(pinned_allocate(bytes, &memory, &status)) < 0) /* takes 350 ms a gigabyte */
         return status_raise(state, &status);
     PyObject *capsule = PyCapsule_New(memory, capsule_name, release_capsule);
     if (!capsule) {
-        released = PyEval_SaveThread();
+        PyThreadState *released = PyEval_SaveThread();
         pinned_release(memory, bytes);
         PyEval_RestoreThread(released);
     } else

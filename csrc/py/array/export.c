@@ -36,11 +36,11 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
     return interface;
 }
 
-/* The memory behind a capsule. It holds the block and no Python object: a consumer may drop it in any thread, and after
- * the interpreter has gone. */
+/* The memory behind a capsule. It owns a reference to the block and no Python object: a consumer may drop it in any
+ * thread, and after the interpreter has gone. */
 struct export
 {
-    struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or stands in for it */
+    struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or takes its place */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
@@ -283,15 +283,12 @@ lend_to(struct device_array *array, void *stream, bool is_new, struct later_stre
         return 0;
     if (later_stream_find(after, stream, array->device, NULL, NULL, 0, false) < 0)
         return -1;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = stream_join_consumer(array->device, home, stream, is_new, &status) < 0 ||
-                       (!after->kept && !after->lasting && stand_in_for(array, after, &status) < 0);
-    PyEval_RestoreThread(released);
+    const int failed = WITHOUT_GIL(stream_join_consumer(array->device, home, stream, is_new, &status) < 0 ||
+                                   (!after->kept && !after->lasting && stand_in_for(array, after, &status) < 0));
     if (!failed)
         return 0;
     later_stream_clear(after);
-    status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)array)), &status);
-    return -1;
+    return fail_with(state_of(array), &status);
 }
 
 const char device_array_dlpack_doc[] = PyDoc_STR(
@@ -324,7 +321,7 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         return NULL;
     struct status status;
     if (stream_check_device(self->device, stream, &status) < 0)
-        return status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
+        return status_raise(state_of(self), &status);
 
     const bool copies = asked == true;
     PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
@@ -363,12 +360,9 @@ move(struct device_array *array)
     struct status status;
     if (device_array_home(array) == NULL)
         return 0;
-    PyThreadState *released = PyEval_SaveThread(); /* it waits while a queue is full */
-    const int failed = device_buffer_move(array->block, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)array)), &status);
-    return failed;
+    /* Waits while a queue is full. */
+    const int failed = WITHOUT_GIL(device_buffer_move(array->block, &status));
+    return failed ? fail_with(state_of(array), &status) : 0;
 }
 
 static int
@@ -381,7 +375,7 @@ managed_from_object(void *object, struct dl_managed_tensor **made)
     return *made ? 0 : -1;
 }
 
-/* The caller holds the array until its work is queued. */
+/* The caller keeps the array alive until its work is queued. */
 static int
 tensor_from_object(void *object, struct dl_tensor *borrowed)
 {

@@ -14,7 +14,7 @@ all_are_operands(struct module_state *state, PyObject *operands)
     int taken = 1;
     for (Py_ssize_t i = 0; i < count && taken > 0; i++) {
         PyObject *operand = PyTuple_GetItem(operands, i);
-        taken = Py_TYPE(operand) == state->device_array_type ? 1 : interop_is_operand(state, operand);
+        taken = Py_TYPE(operand) == state->device_array_type ? 1 : add_takes_operand(state, operand);
     }
     return taken;
 }
@@ -69,12 +69,6 @@ device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords)
 }
 
 /* vecadd.DeviceArray as a Python type: its protocols, attributes and methods. */
-
-static struct module_state *
-state_of(struct device_array *self)
-{
-    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
-}
 
 static void
 device_array_dealloc(struct device_array *self)
@@ -155,7 +149,7 @@ static PyObject *
 add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, PyObject *out)
 {
     struct module_state *state = PyType_GetModuleState(type);
-    int taken = Py_TYPE(other) == type ? 1 : interop_is_operand(state, other);
+    int taken = Py_TYPE(other) == type ? 1 : add_takes_operand(state, other);
     if (taken < 0)
         return NULL;
     return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);

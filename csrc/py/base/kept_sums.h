@@ -63,8 +63,8 @@ kept_sums_note_heap(struct kept_sums *sums, const void *data, size_t bytes)
     }
 }
 
-/* Notes where the pool has put one, and how many bytes were in use of it. Where so many sums take turns that they would
- * look kept in NumPy's heap again, more are enough from now on. */
+/* Notes where the pool has put one, and how many bytes were in use of it. Where sums take turns in such numbers that
+ * they would look kept in NumPy's heap again, more are enough from now on. */
 static inline void
 kept_sums_note_pool(struct kept_sums *sums, const void *data, size_t bytes, size_t used)
 {

@@ -21,34 +21,36 @@
 #include "py/base/kept_sums.h"
 
 /* Attribute and keyword names, interned once: a keyword's name is then compared by its address. */
-enum name {
-    NAME_OUT,
-    NAME_DEVICE,
-    NAME_STREAM,
-    NAME_DTYPE,
-    NAME_ARRAY_UFUNC,
-    NAME_CUDA_ARRAY_INTERFACE,
-    NAME_CUDA_STREAM,
-    NAME_CUDA_STREAM_PROTOCOL,
-    NAME_DLPACK,
-    NAME_DLPACK_DEVICE,
-    NAME_PTR,
-    NAME_HANDLE,
-    NAME_C_CONTIGUOUS,
-    NAME_DATA,
-    NAME_SHAPE,
-    NAME_NDIM,
-    NAME_SIZE,
-    NAME_MEM,
-    NAME_DEVICE_ID,
-    NAME_REQUIRES_GRAD,
-    NAME_IS_CONJ,
-    NAME_IS_NEG,
-    NAME_VERSION,
-    NAME_CURRENT_LEVEL,
-    NAME_BASE,
-    NAME_COUNT
-};
+#define EACH_NAME(X)                                                                                                   \
+    X(OUT, "out")                                                                                                      \
+    X(DEVICE, "device")                                                                                                \
+    X(STREAM, "stream")                                                                                                \
+    X(DTYPE, "dtype")                                                                                                  \
+    X(ARRAY_UFUNC, "__array_ufunc__")                                                                                  \
+    X(CUDA_ARRAY_INTERFACE, "__cuda_array_interface__")                                                                \
+    X(CUDA_STREAM, "cuda_stream")                                                                                      \
+    X(CUDA_STREAM_PROTOCOL, "__cuda_stream__")                                                                         \
+    X(DLPACK, "__dlpack__")                                                                                            \
+    X(DLPACK_DEVICE, "__dlpack_device__")                                                                              \
+    X(PTR, "ptr")                                                                                                      \
+    X(HANDLE, "handle")                                                                                                \
+    X(C_CONTIGUOUS, "_c_contiguous")                                                                                   \
+    X(DATA, "data")                                                                                                    \
+    X(SHAPE, "shape")                                                                                                  \
+    X(NDIM, "ndim")                                                                                                    \
+    X(SIZE, "size")                                                                                                    \
+    X(MEM, "mem")                                                                                                      \
+    X(DEVICE_ID, "device_id")                                                                                          \
+    X(REQUIRES_GRAD, "requires_grad")                                                                                  \
+    X(IS_CONJ, "is_conj")                                                                                              \
+    X(IS_NEG, "is_neg")                                                                                                \
+    X(VERSION, "_version")                                                                                             \
+    X(CURRENT_LEVEL, "_current_level")                                                                                 \
+    X(BASE, "_base")
+
+#define NAME_OF(ID, text) NAME_##ID,
+enum name { EACH_NAME(NAME_OF) NAME_COUNT };
+#undef NAME_OF
 
 struct module_state {
     PyObject *numpy_add;
@@ -58,6 +60,7 @@ struct module_state {
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd.interop.library_of, imported when first needed */
+    PyObject *libraries;            /* what operands/library.c has read of each Library */
     PyObject *output_handler;       /* for NumPy, made by calls/result.c */
     struct kept_sums kept_sums;     /* what calls/result.c knows of the last ones */
     /* What operands/cupy.c knows of CuPy, in a capsule that the first thread to meet CuPy stores for good; NULL until
@@ -65,7 +68,7 @@ struct module_state {
     _Atomic(const struct cupy_kind *) cupy;
     _Atomic(PyObject *) cupy_owner;
     PyObject *torch_kinds; /* types of tensors, and what operands/torch.c knows of each */
-    /* operands/promotion.c's table: one more than the sum's dtype, 0 until asked for. */
+    /* operands/dtypes.c's table: one more than the sum's dtype, 0 until asked for. */
     _Atomic signed char promoted[DTYPE_COUNT + 3][DTYPE_COUNT + 3];
     _Atomic int ml_type_num[ML_DTYPES]; /* NumPy's numbers of ml_dtypes' types; 0 until ml_dtypes is imported */
 };
@@ -94,6 +97,22 @@ int clear_refusal(void);
 
 /* Sets the exception of status->code, with its text. Always returns NULL. */
 void *status_raise(const struct module_state *state, const struct status *status);
+
+static inline int
+fail_with(const struct module_state *state, const struct status *status)
+{
+    status_raise(state, status);
+    return -1;
+}
+
+/* The value of an expression that is evaluated without the GIL: of what waits, or takes long. */
+#define WITHOUT_GIL(expression)                                                                                        \
+    __extension__({                                                                                                    \
+        PyThreadState *released_ = PyEval_SaveThread();                                                                \
+        const __typeof__(expression) value_ = (expression);                                                            \
+        PyEval_RestoreThread(released_);                                                                               \
+        value_;                                                                                                        \
+    })
 
 /* Warns, raises or calls as np.errstate asks. Returns 0, or -1 with an exception set. */
 static inline int

@@ -62,7 +62,7 @@ add_nowhere(const struct module_state *state, PyObject *const values[ROLE_COUNT]
 }
 
 /* Raises what numpy.add would raise for what is left to it. Into an `out` of another dtype than the sum's, where=False
- * would convert what `out` holds, and warn of it; of its errors, those of shapes name that of `where`. */
+ * would convert the contents of `out`, and warn of it; of its errors, those of shapes name that of `where`. */
 static int
 check_pair_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {
@@ -79,14 +79,14 @@ check_pair(struct module_state *state, PyObject *const values[], PyObject *names
 {
     struct add_arguments arguments;
     struct prepared_call prepared;
-    if (add_arguments_parse(state, "add_many", false, values, ROLE_COUNT, names, &arguments) < 0 ||
+    if (add_arguments_parse(state, "add_many", ADD_ARRAYS, values, ROLE_COUNT, names, &arguments) < 0 ||
         call_prepare(state, &arguments, &prepared) < 0)
         return -1;
     int failed = 0;
     if (prepared.kind == CALL_NUMPY)
         failed = check_pair_by_numpy(state, values);
     else if (prepared.kind == CALL_HOST_TENSORS && arguments.objects[ROLE_OUT]) {
-        PyObject *checked = call_imported("vecadd.interop.host_tensors", "check", "(OOOO)", prepared.library,
+        PyObject *checked = call_imported("vecadd.interop.host_tensors", "check", "(OOOO)", prepared.library->object,
                                           values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
         failed = checked ? 0 : -1;
         Py_XDECREF(checked);
@@ -151,14 +151,8 @@ static PyObject *
 make_pair_sum(struct module_state *state, struct pairs *pairs, struct sum_stream *stream, struct operand_reader *reader,
               struct tensor_form *form, struct batch_add *add, PyObject *a)
 {
-    if (pairs->place == PLACE_HOST) {
-        PyArrayObject *like = (PyArrayObject *)a;
-        PyObject *sum = host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like),
-                                    !PyArray_IS_C_CONTIGUOUS(like));
-        if (sum)
-            add->c = PyArray_DATA((PyArrayObject *)sum);
-        return sum;
-    }
+    if (pairs->place == PLACE_HOST)
+        return host_result_like(state, a, &add->c);
     struct owned_operand like, made;
     PyObject *sum = NULL;
     int found = device_operand_read(state, a, ROLE_A, pairs->stream_object, reader, &like);
@@ -202,10 +196,8 @@ make_sums(struct module_state *state, struct pairs *pairs, PyObject *out, PyObje
     struct status status;
     const bool is_list = out && PyList_Check(out);
     if (pairs->missing && pairs->place == PLACE_DEVICE &&
-        stream_of_memory(pairs->device, pairs->stream, pairs->join, pairs->joins, &stream.stream, &status) < 0) {
-        status_raise(state, &status);
-        return -1;
-    }
+        stream_of_memory(pairs->device, pairs->stream, pairs->join, pairs->joins, &stream.stream, &status) < 0)
+        return fail_with(state, &status);
     if (is_list && some_out_is_none(pairs))
         pairs->outs_with_none = Py_NewRef(out);
     pairs->result = is_list && !pairs->outs_with_none ? Py_NewRef(out) : PyList_New(pairs->count);
@@ -250,11 +242,12 @@ fill_outs(struct pairs *pairs)
 }
 
 int
-add_many_prepare(struct module_state *state, const struct pairs_arguments *arguments, struct pairs *pairs)
+add_many_prepare(struct module_state *state, const struct add_arguments *arguments, struct pairs *pairs)
 {
     if (pairs_read(state, arguments, pairs) < 0)
         return -1;
-    if (check_single_pairs(state, pairs) == 0 && make_sums(state, pairs, arguments->out, arguments->stream) == 0)
+    if (check_single_pairs(state, pairs) == 0 &&
+        make_sums(state, pairs, arguments->objects[ROLE_OUT], arguments->stream) == 0)
         return 0;
     pairs_clear(pairs);
     return -1;
@@ -276,9 +269,8 @@ run_on_device(struct module_state *state, const struct pairs *pairs, struct grap
 {
     const struct device_batch batch = work_of_pairs(pairs);
     struct status status;
-    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
-    int failed = graph ? graph_run(graph, &status) : device_add_batch(&batch, &status);
-    PyEval_RestoreThread(released);
+    /* A launch may wait, as in add.c, and so may the graph's lock. */
+    int failed = WITHOUT_GIL(graph ? graph_run(graph, &status) : device_add_batch(&batch, &status));
     if (failed)
         status_raise(state, &status);
     else
@@ -292,7 +284,7 @@ add_many_record(struct module_state *state, const struct pairs *pairs)
     for (int role = 0; role < ROLE_COUNT && pairs->joins; role++)
         if (record_objects(state, pairs->lists[role], pairs->stream) < 0)
             return -1;
-    return pairs->joins ? record_objects(state, pairs->held, pairs->stream) : 0;
+    return pairs->joins ? record_objects(state, pairs->exports, pairs->stream) : 0;
 }
 
 /* Whether a pair's arrays are unchanged. Its out may be the sum made for it. */
@@ -329,10 +321,8 @@ run_on_host(struct module_state *state, const struct pairs *pairs, unsigned *fla
     if (check_unchanged(state, pairs) < 0)
         return -1;
     const struct host_simd *simd = host_simd_chosen(&status);
-    if (!simd) {
-        status_raise(state, &status);
-        return -1;
-    }
+    if (!simd)
+        return fail_with(state, &status);
     size_t bytes = 0;
     for (size_t i = 0; i < pairs->add_count; i++)
         bytes += pairs->adds[i].n * component_size[pairs->adds[i].component];
@@ -341,23 +331,19 @@ run_on_host(struct module_state *state, const struct pairs *pairs, unsigned *fla
     int failed = host_add_batch(simd, &schedule, pairs->adds, pairs->add_count, flags, &status);
     if (released)
         PyEval_RestoreThread(released);
-    if (failed)
-        status_raise(state, &status);
-    return failed;
+    return failed ? fail_with(state, &status) : 0;
 }
 
 /* Lets the library of x adopt a sum made as a DeviceArray. Takes the reference to `sum`. */
 static PyObject *
 adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
 {
-    PyObject *library;
-    if (interop_library(state, x, &library) < 0) {
+    const struct library *library;
+    if (library_of(state, x, &library) < 0) {
         Py_DECREF(sum);
         return NULL;
     }
-    sum = library ? interop_adopt(library, sum) : sum;
-    Py_XDECREF(library);
-    return sum;
+    return library_adopt(library, sum);
 }
 
 /* Called once the kernels are queued: each pair's library adopts its sum if it adopts sums at all. */
@@ -387,12 +373,12 @@ count_writes(const struct pairs *pairs)
 {
     if (pairs->first_written) {
         PyObject *outs = PyTuple_GetSlice(pairs->lists[ROLE_OUT], 0, pairs->first_written);
-        const int failed = outs ? interop_written(pairs->count_writes, outs) : -1;
+        const int failed = outs ? library_count_writes(pairs->count_writes, outs) : -1;
         Py_XDECREF(outs);
         if (failed)
             return -1;
     }
-    return pairs->written ? interop_written(pairs->count_writes, pairs->written) : 0;
+    return pairs->written ? library_count_writes(pairs->count_writes, pairs->written) : 0;
 }
 
 int
@@ -413,44 +399,11 @@ add_many_run(PyObject *module, struct pairs *pairs, struct graph *graph)
     return add_single_pairs(module, pairs) < 0 || fill_outs(pairs) < 0 ? -1 : give_floating_errors(flags);
 }
 
-static int
-parse(const struct module_state *state, PyObject *const *values, Py_ssize_t positional, PyObject *keywords,
-      struct pairs_arguments *arguments)
-{
-    if (positional < 2 || positional > 3) {
-        PyErr_Format(PyExc_TypeError, "add_many() takes from 2 to 3 positional arguments but %zd were given",
-                     positional);
-        return -1;
-    }
-    *arguments = (struct pairs_arguments){values[0], values[1], positional == 3 ? values[2] : NULL, NULL, false};
-    Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *name = PyTuple_GetItem(keywords, i);
-        bool is_out = PyUnicode_Compare(name, state->names[NAME_OUT]) == 0;
-        if (is_out && positional == 3) {
-            PyErr_SetString(PyExc_TypeError, "add_many() got multiple values for argument 'out'");
-            return -1;
-        }
-        if (!is_out && PyUnicode_Compare(name, state->names[NAME_STREAM]) != 0) {
-            const bool is_device = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0;
-            PyErr_Format(PyExc_TypeError, "add_many() got an unexpected keyword argument '%U'%s", name,
-                         is_device ? ": it adds where the arrays are; call add(x, y, device=...) for each pair" : "");
-            return -1;
-        }
-        *(is_out ? &arguments->out : &arguments->stream) = values[positional + i];
-    }
-    if (arguments->out && Py_IsNone(arguments->out))
-        arguments->out = NULL;
-    if (arguments->stream && Py_IsNone(arguments->stream))
-        arguments->stream = NULL;
-    return 0;
-}
-
 const char add_many_doc[] = PyDoc_STR(
     "add_many($module, xs, ys, /, out=None, *, stream=None)\n--\n\n"
     "[x + y for x, y in zip(xs, ys)], made together: one launch on a GPU, one pass of the threads on the host.\n\n"
     "The pairs may differ in shape and dtype; each is added as vecadd.add adds it, and the list that is given\n"
-    "back holds the sums in the pairs' order, each of its own pair's library. All are in host memory, or all on\n"
+    "back has the sums in the pairs' order, each of its own pair's library. All are in host memory, or all on\n"
     "one device. Pairs of contiguous arrays of one shape and one dtype, aligned in any way, are what is made\n"
     "together (1023 a launch); every other pair is added by itself after them. Floating-point warnings on the host\n"
     "are given once for those made together. On a device the call returns when the work is queued.\n\n"
@@ -461,8 +414,9 @@ const char add_many_doc[] = PyDoc_STR(
     "    leaves every out as it was.\n"
     "stream\n"
     "    As add's, for all pairs.\n\n"
-    "Raises what add raises, the message begun with the pair's number, counted from 0; TypeError for what is no\n"
-    "list, as a dict, and for pairs of host and of device memory in one call; ValueError for lists of different\n"
+    "Raises what add raises, the message begun with the pair's number, counted from 0; TypeError for\n"
+    "anything but a list, for example a dict, and for pairs of host and of device memory in one call; ValueError for "
+    "lists of different\n"
     "lengths, pairs on two devices and an out that overlaps an array of another pair.\n\n"
     ">>> xs, ys = [np.ones(2), np.arange(3)], [np.ones(2), 10]\n"
     ">>> vecadd.add_many(xs, ys)\n"
@@ -472,9 +426,10 @@ PyObject *
 py_add_many(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
 {
     struct module_state *state = PyModule_GetState(module);
-    struct pairs_arguments arguments;
+    struct add_arguments arguments;
     struct pairs pairs;
-    if (parse(state, values, count, keywords, &arguments) < 0 || add_many_prepare(state, &arguments, &pairs) < 0)
+    if (add_arguments_parse(state, "add_many", ADD_LISTS, values, count, keywords, &arguments) < 0 ||
+        add_many_prepare(state, &arguments, &pairs) < 0)
         return NULL;
     PyObject *result = add_many_run(module, &pairs, NULL) < 0 ? NULL : Py_NewRef(pairs.result);
     pairs_clear(&pairs);

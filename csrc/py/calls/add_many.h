@@ -7,7 +7,7 @@
 
 /* Reads the pairs and makes the sums that have no out. Returns 0, and the caller calls pairs_clear(); or -1 with an
  * exception set that begins with its pair, and nothing written. */
-int add_many_prepare(struct module_state *state, const struct pairs_arguments *arguments, struct pairs *pairs);
+int add_many_prepare(struct module_state *state, const struct add_arguments *arguments, struct pairs *pairs);
 
 /* The work to queue on the device. It points into the pairs. */
 struct device_batch work_of_pairs(const struct pairs *pairs);

@@ -88,7 +88,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     struct add_arguments arguments;
     struct prepared_call call;
     call.differs = NULL;
-    if (add_arguments_parse(state, "explain", false, values, count, keywords, &arguments) < 0 ||
+    if (add_arguments_parse(state, "explain", ADD_ARRAYS, values, count, keywords, &arguments) < 0 ||
         call_prepare(state, &arguments, &call) < 0)
         return NULL;
     PyObject *result = NULL;

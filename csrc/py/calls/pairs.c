@@ -37,7 +37,7 @@ memory_note(struct memory *memory, const struct pairs *pairs, Py_ssize_t pair, e
     return 0;
 }
 
-/* A stretch of addresses that holds several arrays; none at first. */
+/* A range of addresses with several arrays in it; empty at first. */
 struct hull {
     uintptr_t begin, end;
 };
@@ -50,8 +50,8 @@ hull_add(struct hull *hull, const void *data, size_t bytes)
     hull->end = begin + bytes > hull->end ? begin + bytes : hull->end;
 }
 
-/* Whether it is plain to see that no out overlaps another pair's array: each out lies behind the outs before it, and
- * all arrays that are only read lie before the first out or behind the last. A sort takes seven times as long. */
+/* Whether it is plain to see that no out overlaps another pair's array: each out is behind the outs before it, and
+ * all arrays that are only read are before the first out or behind the last. A sort takes seven times as long. */
 static bool
 is_apart(const struct batch_add *adds, size_t count)
 {
@@ -176,7 +176,7 @@ pairs_join(struct pairs *pairs, const struct operand *operand)
 
 /* State while the pairs are looked at. */
 struct survey {
-    const struct pairs_arguments *arguments;
+    const struct add_arguments *arguments;
     struct memory memory;
     bool placed; /* some pair has decided where all pairs are */
     struct stream_leader leader;
@@ -200,10 +200,10 @@ has_keys(PyObject *object)
 
 /* Copies a list's operands into a tuple, which cannot change meanwhile. */
 static int
-take_list(struct pairs *pairs, const struct pairs_arguments *arguments, enum role role)
+take_list(struct pairs *pairs, const struct add_arguments *arguments, enum role role)
 {
     static const char *const names[] = {[ROLE_A] = "xs", [ROLE_B] = "ys", [ROLE_OUT] = "out"};
-    PyObject *const given = role == ROLE_A ? arguments->xs : role == ROLE_B ? arguments->ys : arguments->out;
+    PyObject *const given = arguments->objects[role];
     if (!given)
         return 0;
     const bool is_list = PyList_Check(given) || PyTuple_Check(given);
@@ -217,7 +217,7 @@ take_list(struct pairs *pairs, const struct pairs_arguments *arguments, enum rol
                      names[role], Py_TYPE(given), names[role]);
         return -1;
     }
-    if (role == ROLE_OUT && given == arguments->xs && is_list) { /* in place: one tuple for both */
+    if (role == ROLE_OUT && given == arguments->objects[ROLE_A] && is_list) { /* in place: one tuple for both */
         pairs->lists[role] = Py_NewRef(pairs->lists[ROLE_A]);
         return 0;
     }
@@ -345,15 +345,15 @@ is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_C
     return out->operand.writable && !overlaps_in_place(&add);
 }
 
-/* Keeps an operand's export alive, which may be an array of its own: a tensor without its gradient, say. */
+/* Keeps an operand's export alive, which may be an array of its own: for example a tensor without its gradient. */
 static int
 keep_exported(struct pairs *pairs, PyObject *object, const struct owned_operand *operand)
 {
     if (!operand->exported || operand->exported == object)
         return 0;
-    if (!pairs->held && !(pairs->held = PyList_New(0)))
+    if (!pairs->exports && !(pairs->exports = PyList_New(0)))
         return -1;
-    return PyList_Append(pairs->held, operand->exported);
+    return PyList_Append(pairs->exports, operand->exported);
 }
 
 static int
@@ -433,7 +433,8 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, st
         return may;
     out->operand = x->operand;
     out->needs_keepalive = x->needs_keepalive;
-    out->exported = out->library = NULL; /* x holds them */
+    out->exported = NULL; /* x has it */
+    out->library = x->library;
     out->count_writes = Py_XNewRef(x->count_writes);
     return 1;
 }
@@ -572,12 +573,11 @@ choose_stream(struct module_state *state, struct pairs *pairs, const struct surv
     pairs->stream_object = given ? Py_NewRef(given) : PyLong_FromVoidPtr(pairs->stream);
     return pairs->stream_object ? 0 : -1;
 failed:
-    status_raise(state, &status);
-    return -1;
+    return fail_with(state, &status);
 }
 
 int
-pairs_read(struct module_state *state, const struct pairs_arguments *arguments, struct pairs *pairs)
+pairs_read(struct module_state *state, const struct add_arguments *arguments, struct pairs *pairs)
 {
     struct survey survey = {.arguments = arguments};
     int result = -1;
@@ -600,7 +600,7 @@ pairs_clear(struct pairs *pairs)
         Py_CLEAR(pairs->lists[role]);
     Py_CLEAR(pairs->result);
     Py_CLEAR(pairs->outs_with_none);
-    Py_CLEAR(pairs->held);
+    Py_CLEAR(pairs->exports);
     Py_CLEAR(pairs->count_writes);
     Py_CLEAR(pairs->written);
     Py_CLEAR(pairs->stream_object);

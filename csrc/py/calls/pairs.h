@@ -3,6 +3,7 @@
 #define VECADD_PY_CALLS_PAIRS_H
 
 #include "base/plan.h"
+#include "py/calls/prepare.h"
 #include "py/operands/operands.h"
 
 /* A checked list of pairs. Plain pairs (contiguous arrays of one dtype and shape) are in `adds`; add itself adds each
@@ -13,11 +14,11 @@ struct pairs {
     PyObject *result;            /* owned: the list of sums; the caller's own if each pair has an out */
     PyObject *outs_with_none;    /* owned: the caller's list of outs if some pairs have none, or NULL. Other threads may
                                   * change it during the work, so that `result` holds the sums meanwhile */
-    PyObject *held;              /* owned: a list of other objects to keep alive until the work is queued, or NULL */
+    PyObject *exports;           /* owned: a list of other objects to keep alive until the work is queued, or NULL */
 
     PyObject *count_writes;   /* owned: counts a write to each out of `adds` whose library counts writes; NULL: none */
-    Py_ssize_t first_written; /* these are the outs of so many first pairs */
-    PyObject *written;        /* and those of this list, owned, or NULL */
+    Py_ssize_t first_written; /* the outs of this many first pairs, */
+    PyObject *written;        /* and those in this list, owned, or NULL */
 
     struct batch_add *adds;
     size_t add_count;
@@ -34,15 +35,9 @@ struct pairs {
     size_t joins, join_room;
 };
 
-/* The arguments of add_many. Borrowed; out and stream are NULL where not given. */
-struct pairs_arguments {
-    PyObject *xs, *ys, *out, *stream;
-    bool plans; /* for a Plan, which keeps no gradient and is not traced */
-};
-
 /* Reads the lists: takes them, reads every pair, refuses an out that overlaps another pair's array, and chooses the
  * stream. Returns 0, and the caller calls pairs_clear(); or -1 with an exception set that begins with its pair. */
-int pairs_read(struct module_state *state, const struct pairs_arguments *arguments, struct pairs *pairs);
+int pairs_read(struct module_state *state, const struct add_arguments *arguments, struct pairs *pairs);
 
 void pairs_clear(struct pairs *pairs);
 

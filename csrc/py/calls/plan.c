@@ -37,10 +37,8 @@ static PyObject *
 run_graph(struct plan_object *self)
 {
     struct status status;
-    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
-    int failed = graph_run(self->graph, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
+    /* A launch may wait, as in add.c, and so may the graph's lock. */
+    if (WITHOUT_GIL(graph_run(self->graph, &status)) < 0)
         return status_raise(state_of(self), &status);
     PyObject *out = Py_NewRef(self->objects[ROLE_OUT]);
     const int counted = count_write(&self->call, out);
@@ -70,7 +68,7 @@ run_pairs(struct plan_object *self)
     PyObject *module = PyType_GetModule(Py_TYPE((PyObject *)self)), *const *lists = self->pairs.lists;
     if (self->graph)
         return add_many_run(module, &self->pairs, self->graph) < 0 ? NULL : Py_NewRef(self->pairs.result);
-    const struct pairs_arguments arguments = {lists[ROLE_A], lists[ROLE_B], lists[ROLE_OUT], NULL, true};
+    const struct add_arguments arguments = {.objects = {lists[ROLE_A], lists[ROLE_B], lists[ROLE_OUT]}, .plans = true};
     struct pairs again;
     if (add_many_prepare(state_of(self), &arguments, &again) < 0)
         return NULL;
@@ -121,22 +119,21 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
     for (int role = 0; role < ROLE_COUNT; role++) {
         Py_VISIT(self->objects[role]);
         Py_VISIT(self->pairs.lists[role]);
-        if (!self->call.held[role])
+        if (!self->call.described[role])
             continue;
         Py_VISIT(self->call.operands[role].exported);
-        Py_VISIT(self->call.operands[role].library);
         Py_VISIT(self->call.operands[role].count_writes);
     }
     Py_VISIT(self->pairs.result);
     Py_VISIT(self->pairs.outs_with_none);
-    Py_VISIT(self->pairs.held);
+    Py_VISIT(self->pairs.exports);
     Py_VISIT(self->pairs.count_writes);
     Py_VISIT(self->pairs.written);
     Py_VISIT(self->pairs.stream_object);
     return 0;
 }
 
-/* The graph goes first: the owners held here may be the last of the memory that it uses. */
+/* The graph goes first: the owners kept here may be the last of the memory that it uses. */
 static int
 plan_clear(struct plan_object *self)
 {
@@ -152,7 +149,7 @@ plan_clear(struct plan_object *self)
         Py_CLEAR(self->objects[role]);
     pairs_clear(&self->pairs);
     call_clear(&self->call);
-    memset(self->call.held, 0, sizeof self->call.held);
+    memset(self->call.described, 0, sizeof self->call.described);
     Py_CLEAR(self->streams);
     return 0;
 }
@@ -200,16 +197,9 @@ plan_repr(struct plan_object *self)
     return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
 }
 
-static struct pairs_arguments
-lists_of(const struct add_arguments *arguments)
-{
-    PyObject *const *objects = arguments->objects;
-    return (struct pairs_arguments){objects[ROLE_A], objects[ROLE_B], objects[ROLE_OUT], arguments->stream, true};
-}
-
 /* The first of the pairs whose memory is not where it was, `count` where there is none; -1 with an exception set. */
 static Py_ssize_t
-first_that_moved(struct module_state *state, const struct pairs_arguments *arguments, const struct pairs *pairs)
+first_that_moved(struct module_state *state, const struct add_arguments *arguments, const struct pairs *pairs)
 {
     struct pairs again;
     if (pairs_read(state, arguments, &again) < 0)
@@ -240,8 +230,7 @@ static int
 check_memory_stays(struct module_state *state, const struct add_arguments *arguments, const struct plan_object *self)
 {
     const struct pairs *pairs = &self->pairs;
-    const struct pairs_arguments lists = lists_of(arguments);
-    const Py_ssize_t pair = pairs->held ? first_that_moved(state, &lists, pairs) : pairs->count;
+    const Py_ssize_t pair = pairs->exports ? first_that_moved(state, arguments, pairs) : pairs->count;
     const int wrong = pair < 0 ? -1 : self->of_lists ? pair < pairs->count : moved(state, arguments, &self->call.plan);
     if (wrong <= 0)
         return wrong;
@@ -268,13 +257,9 @@ open_graph(struct plan_object *self, struct module_state *state, const struct ad
     /* Once for all runs: it takes effect whenever the memory is freed. */
     if ((self->of_lists ? add_many_record(state, &self->pairs) : record_operands(&self->call)) < 0)
         return -1;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = self->of_lists ? graph_of_batch(&self->graph, &batch, &status)
-                                      : graph_of_plan(&self->graph, &self->call.plan, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        status_raise(state, &status);
-    return failed;
+    const int failed = WITHOUT_GIL(self->of_lists ? graph_of_batch(&self->graph, &batch, &status)
+                                                  : graph_of_plan(&self->graph, &self->call.plan, &status));
+    return failed ? fail_with(state, &status) : 0;
 }
 
 static int
@@ -354,8 +339,7 @@ are_lists(const struct add_arguments *arguments)
 static int
 prepare_pairs(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
 {
-    const struct pairs_arguments lists = lists_of(arguments);
-    if (add_many_prepare(state, &lists, &self->pairs) < 0)
+    if (add_many_prepare(state, arguments, &self->pairs) < 0)
         return -1;
     for (Py_ssize_t pair = 0; pair < self->pairs.count; pair++)
         if (!pairs_object(&self->pairs, ROLE_OUT, pair)) {
@@ -370,7 +354,7 @@ prepare_call(struct plan_object *self, struct module_state *state, const struct 
 {
     if (call_prepare(state, arguments, &self->call) == 0)
         return self->call.kind == CALL_NUMPY ? check_by_numpy(arguments->objects) : 0;
-    memset(self->call.held, 0, sizeof self->call.held); /* already cleared by call_prepare */
+    memset(self->call.described, 0, sizeof self->call.described); /* already cleared by call_prepare */
     return -1;
 }
 
@@ -389,7 +373,7 @@ const char plan_doc[] = PyDoc_STR(
     "    move the plan.\n\n"
     "Lists or tuples of arrays in place of all three give a planned add_many: its launches as one graph, and pairs\n"
     "that need add by itself added so in each call.\n\n"
-    "The Plan holds its operands and its stream. The operands' memory must stay where it is: PyTorch's resize_ and\n"
+    "The Plan keeps its operands and its stream. The operands' memory must stay where it is: PyTorch's resize_ and\n"
     "set_ move it unseen. Raises what add raises for its operands, TypeError without out, and ValueError for a\n"
     "conjugated or negated view of PyTorch's; a call raises ValueError once a NumPy array has been resized or made\n"
     "read-only.\n\n"
@@ -405,7 +389,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
 {
     struct module_state *state = PyModule_GetState(module);
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "plan", true, values, count, keywords, &arguments) < 0 ||
+    if (add_arguments_parse(state, "plan", PLAN_ADDITION, values, count, keywords, &arguments) < 0 ||
         check_arguments(&arguments) < 0)
         return NULL;
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);

@@ -14,7 +14,7 @@
 #include "py/operands/where.h"
 
 struct add_arguments {
-    PyObject *objects[ROLE_COUNT]; /* a, b and out; out is NULL where there is none */
+    PyObject *objects[ROLE_COUNT]; /* a, b and out, or lists of them; out is NULL where there is none */
     enum device_choice choice;
     int device;             /* for DEVICE_CUDA: the ordinal, or -1 for the thread's current device */
     PyObject *stream;       /* NULL where it is None or not given */
@@ -27,9 +27,14 @@ struct add_arguments {
     PyObject *keywords; /* a tuple of names, or NULL */
 };
 
-/* Parses a call's arguments; `function` names it in messages, `plans` is for a Plan. All references are borrowed. */
-int add_arguments_parse(const struct module_state *state, const char *function, bool plans, PyObject *const *values,
-                        Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments);
+/* What a call with add's arguments is for. */
+enum purpose { ADD_ARRAYS, PLAN_ADDITION, ADD_LISTS };
+
+/* Parses a call's arguments; `function` names it in messages. All references are borrowed. Returns 0, or -1 with an
+ * exception set. */
+int add_arguments_parse(const struct module_state *state, const char *function, enum purpose purpose,
+                        PyObject *const *values, Py_ssize_t positional, PyObject *keywords,
+                        struct add_arguments *arguments);
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
@@ -42,10 +47,10 @@ enum call_kind {
 /* Must not be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
-    PyObject *library; /* CALL_HOST_TENSORS, CALL_LIBRARY: the vecadd.interop.Library, held */
+    const struct library *library; /* CALL_HOST_TENSORS, CALL_LIBRARY: whose arrays they are */
     struct plan plan;
     struct owned_operand operands[ROLE_COUNT]; /* unset for identical contiguous arrays on the host */
-    bool held[ROLE_COUNT];                     /* which operands have to be cleared */
+    bool described[ROLE_COUNT];                /* which operands are set, and have to be cleared */
     struct device_shape sum;                   /* the array to make for the sum */
     PyArray_Descr *descr;     /* host memory: a new sum's, owned, with NumPy's choice of long or long long; NULL: a's */
     struct addition addition; /* plan.strided and sum point into it */
@@ -53,7 +58,7 @@ struct prepared_call {
                                * words; unset where they are */
 };
 
-/* Returns 0, and the caller calls call_clear(); or -1 with an exception set and nothing held. */
+/* Returns 0, and the caller calls call_clear(); or -1 with an exception set and nothing to clear. */
 int call_prepare(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call);
 
 void call_clear(struct prepared_call *call);

@@ -63,6 +63,17 @@ host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const np
     return pooled_result(state, dtype, ndim, shape, fortran);
 }
 
+PyObject *
+host_result_like(struct module_state *state, PyObject *a, void **data)
+{
+    PyArrayObject *like = (PyArrayObject *)a;
+    PyObject *sum =
+        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
+    if (sum)
+        *data = PyArray_DATA((PyArrayObject *)sum);
+    return sum;
+}
+
 static void *
 handler_malloc(void *Py_UNUSED(context), size_t bytes)
 {
@@ -137,7 +148,7 @@ library_result(const struct owned_operand *like, const struct device_shape *expe
     PyObject *made = NULL;
     if (handle && (same || axes))
         made =
-            interop_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
+            library_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
     Py_XDECREF(handle);
     Py_XDECREF(shape);
     Py_XDECREF(axes);

@@ -9,6 +9,9 @@
  * are kept. `dtype` is borrowed. */
 PyObject *host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran);
 
+/* One with a's dtype, shape and memory order, for a contiguous `a`; its address goes to *data. */
+PyObject *host_result_like(struct module_state *state, PyObject *a, void **data);
+
 /* PyDataMem_SetHandler without the garbage collector. NumPy's handler is a context variable. Before Python 3.12 the
  * collector may run while CPython sets one: a finalizer that sets another one then, as np.errstate does, frees what
  * CPython reads, and the process dies. */

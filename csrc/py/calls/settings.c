@@ -27,10 +27,11 @@ const char set_num_threads_doc[] = PyDoc_STR(
     "set_num_threads($module, n, /)\n--\n\n"
     "Sets the most threads that an addition on the host uses, the caller's included: an int from 1 to 256. Returns\n"
     "the number so far.\n\n"
-    "It holds from the next call on, in every thread, and in child processes that are forked from now on. A Plan\n"
+    "It takes effect from the next call on, in every thread, and in child processes that are forked from now on. A "
+    "Plan\n"
     "keeps the number of the time when it was made. Small sums use fewer. The sizes from which threads pay stay as\n"
     "they are.\n\n"
-    "Raises TypeError for what is no int, and ValueError for a number below 1 or above 256.\n\n"
+    "Raises TypeError for anything but an int, and ValueError for a number below 1 or above 256.\n\n"
     ">>> before = vecadd.set_num_threads(1)\n"
     ">>> vecadd.set_num_threads(before)\n"
     "1");
@@ -125,13 +126,7 @@ py_use_gpu(PyObject *module, PyObject *const *values, Py_ssize_t count)
     if (wanted < 0)
         return NULL;
     struct status status;
-    int failed = 0;
-    if (wanted) {
-        PyThreadState *released = PyEval_SaveThread(); /* starting CUDA takes 0.2 s */
-        failed = device_start(-1, &status);
-        PyEval_RestoreThread(released);
-    }
-    if (failed)
+    if (wanted && WITHOUT_GIL(device_start(-1, &status)) < 0) /* starting CUDA takes 0.2 s */
         return status_raise(state, &status);
     routes_use_gpu(wanted);
     Py_RETURN_NONE;

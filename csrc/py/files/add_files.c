@@ -121,10 +121,8 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
     }
     layout_make(&tiles->layout, views[LAYOUT_SUM].ndim, shape[LAYOUT_SUM], views);
     adder->simd = ours ? host_simd_chosen(&status) : NULL;
-    if (ours && !adder->simd) {
-        status_raise(call->state, &status);
-        return -1;
-    }
+    if (ours && !adder->simd)
+        return fail_with(call->state, &status);
     return 0;
 }
 

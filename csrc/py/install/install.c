@@ -33,7 +33,7 @@ static atomic_bool installed;
 static atomic_size_t counted_calls, counted_elements; /* that our loops added */
 static _Thread_local struct loops_seen seen;          /* loops.h */
 
-/* A call of the loop that stood in our place, and whether it has been made. */
+/* A call of the loop that was in our place, and whether it has been made. */
 struct call_below {
     PyUFuncGenericFunction loop;
     char **arguments;
@@ -102,12 +102,12 @@ DEFINE_LOOP(LONGLONG, INT64)
 DEFINE_LOOP(ULONGLONG, UINT64)
 #undef DEFINE_LOOP_OF
 
-/* Loops that count their calls stand in numpy.add only while an addition is counted: a call more a row takes 5 to 11 %
+/* Loops that count their calls are in numpy.add only while an addition is counted: a call more a row takes 5 to 11 %
  * of the time of short rows. */
 static _Atomic(PyUFuncGenericFunction) counted[SLOT_COUNT]; /* the loops below them; they stay for good, as `below` */
-static unsigned counters; /* additions that are counted now, in all threads; guarded by the GIL, as is `standing` */
-/* Put and not taken out: another library's loop that was put above it may call it, and must not come to stand below. */
-static bool standing[SLOT_COUNT];
+static unsigned counters; /* additions that are counted now, in all threads; guarded by the GIL, as is `is_placed` */
+/* Put and not taken out: another library's loop that was put above it may call it, and must not come below it. */
+static bool is_placed[SLOT_COUNT];
 
 static inline void
 count(enum slot slot, char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)
@@ -158,10 +158,10 @@ put_counting(PyUFuncObject *add)
     for (int i = 0; i < SLOT_COUNT; i++) {
         PyUFuncGenericFunction *place = place_of(add, &slots[i]);
         const PyUFuncGenericFunction before = place ? *place : NULL;
-        if (place && (!standing[i] || before == counted[i])) {
+        if (place && (!is_placed[i] || before == counted[i])) {
             counted[i] = before;
             *place = slots[i].counting;
-            standing[i] = true;
+            is_placed[i] = true;
         }
     }
 }
@@ -174,7 +174,7 @@ take_counting_out(PyUFuncObject *add)
         PyUFuncGenericFunction *place = place_of(add, &slots[i]);
         if (place && *place == slots[i].counting) {
             *place = counted[i];
-            standing[i] = false;
+            is_placed[i] = false;
         }
     }
 }
@@ -212,7 +212,7 @@ numpy_add(PyObject *module)
     return NULL;
 }
 
-/* The file of the library that a loop lies in, a new reference. */
+/* The file of the library that a loop is in, a new reference. */
 static PyObject *
 library_of(PyUFuncGenericFunction function)
 {
@@ -223,9 +223,9 @@ library_of(PyUFuncGenericFunction function)
                                                       : PyUnicode_FromString("memory of no library");
 }
 
-/* Raises the RuntimeError of a loop that stands above ours. Returns -1. */
+/* Raises the RuntimeError of a loop above ours. Returns -1. */
 static int
-refuse(const char *what, const struct slot_row *slot, PyUFuncGenericFunction above)
+refuse_covered_loop(const char *what, const struct slot_row *slot, PyUFuncGenericFunction above)
 {
     PyObject *library = library_of(above);
     if (library)
@@ -236,8 +236,8 @@ refuse(const char *what, const struct slot_row *slot, PyUFuncGenericFunction abo
     return -1;
 }
 
-/* Whether no other loop stands above ours; else sets an exception. Where the loop below ours stands again, its library
- * has put it there itself, and ours is out. */
+/* Whether no other loop is above ours; else sets an exception. Where the loop below ours is in its place again, its
+ * library has put it there itself, and ours is out. */
 static int
 check_on_top(PyUFuncObject *add, const char *what)
 {
@@ -245,13 +245,13 @@ check_on_top(PyUFuncObject *add, const char *what)
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
         const PyUFuncGenericFunction above = place ? *place : NULL;
         if (place && above != slots[i].ours && above != states[i].below)
-            return refuse(what, &slots[i], above);
+            return refuse_covered_loop(what, &slots[i], above);
     }
     return 0;
 }
 
 static int
-put(PyUFuncObject *add, const struct slot_row *slot, PyUFuncGenericFunction function)
+replace_loop(PyUFuncObject *add, const struct slot_row *slot, PyUFuncGenericFunction function)
 {
     const int signature[] = {slot->type, slot->type, slot->type};
     PyUFuncGenericFunction before;
@@ -309,7 +309,7 @@ py_install_loops(PyObject *module, PyObject *given)
         if (before == slots[i].ours)
             continue;
         states[i].below = before;
-        if (put(add, &slots[i], slots[i].ours) < 0)
+        if (replace_loop(add, &slots[i], slots[i].ours) < 0)
             return NULL;
     }
     installed = true;
@@ -326,7 +326,7 @@ py_uninstall_loops(PyObject *module, PyObject *Py_UNUSED(none))
     if (check_on_top(add, "uninstall()") < 0)
         return NULL;
     for (int i = 0; installed && i < SLOT_COUNT; i++)
-        if (place_of(add, &slots[i]) && put(add, &slots[i], states[i].below) < 0)
+        if (place_of(add, &slots[i]) && replace_loop(add, &slots[i], states[i].below) < 0)
             return NULL;
     installed = false;
     Py_RETURN_NONE;
@@ -339,10 +339,10 @@ py_loop_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
                          (Py_ssize_t)counted_calls, "elements", (Py_ssize_t)counted_elements);
 }
 
-/* Memory for every array that NumPy makes (NEP 49): large arrays lie in the pool of sums, so that a program's
+/* Memory for every array that NumPy makes (NEP 49): large arrays are in the pool of sums, so that a program's
  * temporaries find pages that exist already, and small ones in the C library's heap. */
 
-/* Stands before an array's bytes, because NumPy names no size when it resizes or frees what it resized. */
+/* In front of an array's bytes, because NumPy names no size when it resizes or frees what it resized. */
 struct head {
     size_t bytes; /* the array's */
     size_t pooled;

@@ -8,7 +8,7 @@
 #include "py/base/python.h"
 
 /* What NumPy's loops were called for. `calls` is 0 where the addition's loop is not one of those that we count; vecadd
- * has `added` so many of them itself. */
+ * has `added` this many of them itself. */
 struct loops_seen {
     size_t calls, elements, added;
 };

@@ -44,15 +44,13 @@ device_operand_locate(struct module_state *state, const char *what, struct devic
     if (device_check_pointer_near((const char *)operand->data + low, bytes, what, known, &operand->device, &status) ==
         0)
         return 0;
-    status_raise(state, &status);
-    return -1;
+    return fail_with(state, &status);
 }
 
 void
 device_operand_clear(struct owned_operand *operand)
 {
     Py_CLEAR(operand->count_writes);
-    Py_CLEAR(operand->library);
     Py_CLEAR(operand->exported);
 }
 
@@ -152,13 +150,13 @@ read_shape(PyObject *interface, const char *what, struct owned_operand *result)
 static int
 void_is(struct module_state *state, const struct owned_operand *result, enum dtype expected)
 {
-    int known = interop_void_is(result->library, dtype_table[expected].name);
-    if (known)
-        return known;
     PyObject *dtype;
+    if (library_has_dtype(result->library, expected))
+        return 1;
     if (optional_attribute(result->exported, state->names[NAME_DTYPE], &dtype) < 0)
         return -1;
-    known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == (int)expected;
+    const int known =
+        dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == (int)expected;
     Py_XDECREF(dtype);
     return PyErr_Occurred() ? -1 : known;
 }
@@ -324,7 +322,7 @@ locate(struct module_state *state, const char *what, struct owned_operand *resul
     struct device_range unknown = {0};
     if (device_operand_locate(state, what, &unknown, result) < 0)
         return -1;
-    int found = interop_current_stream(result->library, operand->device, &operand->stream);
+    int found = library_current_stream(result->library, operand->device, &operand->stream);
     if (found > 0) {
         operand->has_stream = true;
         operand->stream_kind = STREAM_CURRENT;

@@ -36,9 +36,9 @@ struct scalar {
 bool scalar_is(PyObject *object);
 
 /* Whether `object` is a scalar of a dtype's very type, NumPy's or ml_dtypes'. A class that is derived from one may have
- * rules of its own for additions; derived from another class first, it is none of that dtype to NumPy, whose
- * PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). False as well where an exception stays set: NumPy
- * asks a class for its dtype. */
+ * rules of its own for additions; where it is derived from another class first, NumPy does not take it for that dtype,
+ * and its PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). False as well where an exception stays set:
+ * NumPy asks a class for its dtype. */
 bool scalar_is_of_dtype(PyObject *object);
 
 /* Whether a number's type has an __array_ufunc__, by which NumPy asks it how to add, or which forbids to add. NumPy

@@ -283,28 +283,26 @@ start_device(int device, struct status *status)
 {
     if (device_is_started(device))
         return 0;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_start(device, status);
-    PyEval_RestoreThread(released);
-    return failed;
+    return WITHOUT_GIL(device_start(device, status));
 }
 
 /* dlpack_import with the tensor's device current: the producer gets only a stream's handle, and that of the legacy
  * default stream is the same on every device. */
 static int
-import_on(struct module_state *state, int device, PyObject *object, const char *what, PyObject *library, void *stream,
-          bool *captured, struct dlpack_import *import)
+import_on(struct module_state *state, int device, PyObject *object, const char *what, const struct library *library,
+          void *stream, bool *captured, struct dlpack_import *import)
 {
     struct status status;
     struct device_before before;
     if (start_device(device, &status) < 0 || stream_captures(device, stream, captured, &status) < 0 ||
-        device_make_current(device, &before, &status) < 0) {
-        status_raise(state, &status);
-        return -1;
-    }
+        device_make_current(device, &before, &status) < 0)
+        return fail_with(state, &status);
     /* A capturing stream may not wait for work outside, which ends the capture, nor the legacy default stream for work
-     * inside: the order is left to the caller. */
-    PyObject *handle = *captured ? interop_no_order(library) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
+     * inside: the order is left to the caller. Without a library, DLPack's own word for no order is -1. */
+    PyObject *handle = *captured && library ? PyObject_GetAttrString(library->object, "no_order")
+                       : *captured          ? PyLong_FromLong(-1)
+                       : stream             ? PyLong_FromVoidPtr(stream)
+                                            : PyLong_FromLong(1);
     const int result = handle ? dlpack_import(state, object, what, handle, import) : -1;
     Py_XDECREF(handle);
     device_make_current_again(&before);
@@ -343,7 +341,7 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
     PyObject *before = result->exported;
     result->exported = import.owner;
     result->needs_keepalive = true;
-    Py_XDECREF(before); /* last: its finalizer may collect garbage, which visits what a plan holds */
+    Py_XDECREF(before); /* last: its finalizer may collect garbage, which visits the objects of a plan */
     return 1;
 }
 

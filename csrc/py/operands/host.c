@@ -69,7 +69,7 @@ host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
     PyArrayObject *first = (PyArrayObject *)objects[ROLE_A];
     int dtype = dtype_of_descr(state, PyArray_DESCR(first));
     if (dtype < 0)
-        return "the dtype is none that vecadd adds";
+        return "unsupported dtype";
     if (PyArray_NDIM(first) == 0)
         return "the operands have no dimension";
 
@@ -252,7 +252,7 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
     return itemsize > 0 && PyArray_SIZE(array) < least / itemsize;
 }
 
-/* Whether one of n float32, so many bytes apart, is a signalling NaN. */
+/* Whether one of n float32, `stride` bytes apart, is a signalling NaN. */
 static inline bool
 has_signalling(const char *first, npy_intp n, npy_intp stride)
 {
@@ -283,7 +283,7 @@ warns_of_cast(const struct side *side, enum dtype sum)
     return has_signalling(first, n, stride) || (row->components > 1 && has_signalling(first + between, n, stride));
 }
 
-/* Whether the sum may have so many bytes: it has the larger side's elements, or those of both multiplied where the
+/* Whether the sum may have `least` bytes: it has the larger side's elements, or those of both multiplied where the
  * shapes broadcast each other. */
 static bool
 may_reach(npy_intp least, const struct side side[2], enum dtype sum)
@@ -294,7 +294,7 @@ may_reach(npy_intp least, const struct side side[2], enum dtype sum)
     return larger_one >= elements || (!flat && a > 0 && b >= elements / a);
 }
 
-/* Describes the array. Takes `made`, the reference to a newly made array, or holds the caller's array. */
+/* Describes the array. Takes `made`, the reference to a newly made array, or a new one to the caller's array. */
 static void
 operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct owned_operand *result)
 {
@@ -309,7 +309,8 @@ operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct 
                                        .device = -1,
                                        .writable = written_silently(array)};
     result->exported = made ? made : Py_NewRef((PyObject *)array);
-    result->library = result->count_writes = NULL;
+    result->library = NULL;
+    result->count_writes = NULL;
     result->needs_keepalive = false;
 }
 

@@ -7,7 +7,7 @@
 #include "py/operands/dtypes.h"
 #include "py/operands/where.h"
 
-/* Borrowed: the module's state holds it. */
+/* Borrowed: the module's state owns it. */
 static PyObject *
 library_of_function(struct module_state *state)
 {
@@ -35,30 +35,81 @@ plainly_on_host(const struct module_state *state, PyObject *object)
     return has_rules < 0 ? -1 : !has_rules;
 }
 
-int
-interop_library(struct module_state *state, PyObject *object, PyObject **library)
+#define LIBRARY_CAPSULE "vecadd.library"
+
+static void
+library_free(PyObject *capsule)
 {
-    PyObject *library_of = library_of_function(state);
-    *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
-    if (!*library)
-        return -1;
-    if (Py_IsNone(*library))
-        Py_CLEAR(*library);
-    return 0;
+    PyMem_Free(PyCapsule_GetPointer(capsule, LIBRARY_CAPSULE));
+}
+
+/* Sets a bit where object.name is true. Returns 0, or -1 with an exception set. */
+static int
+read_flag(PyObject *object, const char *name, unsigned bit, unsigned *flags)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    const int is_set = value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
+    *flags |= is_set > 0 ? bit : 0;
+    return is_set < 0 ? -1 : 0;
+}
+
+/* Reads a Library that is met for the first time. What another thread has read meanwhile stays. NULL with an exception
+ * set. */
+static const struct library *
+library_fill(struct module_state *state, PyObject *object)
+{
+    static const struct {
+        const char *name;
+        enum library_flag flag;
+    } flags[] = {{"has_exchange_table", LIBRARY_HAS_EXCHANGE_TABLE}, {"has_attributes", LIBRARY_HAS_ATTRIBUTES},
+                 {"by_dlpack_only", LIBRARY_BY_DLPACK_ONLY},         {"adopts", LIBRARY_ADOPTS},
+                 {"has_host_arrays", LIBRARY_HAS_HOST_ARRAYS},       {"sums_in_c_order", LIBRARY_SUMS_IN_C_ORDER},
+                 {"sums_as_first", LIBRARY_SUMS_AS_FIRST},           {"numbers_as_torch", LIBRARY_NUMBERS_AS_TORCH},
+                 {"records_streams", LIBRARY_RECORDS_STREAMS},       {"has_bfloat16", LIBRARY_HAS_BFLOAT16}};
+    struct library read = {.object = object}; /* the dict's key keeps it */
+    int failed = 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags && !failed; i++)
+        failed = read_flag(object, flags[i].name, flags[i].flag, &read.flags);
+    struct library *library = failed ? NULL : PyMem_Malloc(sizeof *library);
+    PyObject *capsule = library ? PyCapsule_New(library, LIBRARY_CAPSULE, library_free) : NULL;
+    if (!capsule) {
+        PyMem_Free(library);
+        return PyErr_Occurred() ? NULL : (PyErr_NoMemory(), NULL);
+    }
+    *library = read;
+    PyObject *kept = PyObject_CallMethod(state->libraries, "setdefault", "OO", object, capsule);
+    const struct library *result = kept ? PyCapsule_GetPointer(kept, LIBRARY_CAPSULE) : NULL;
+    Py_XDECREF(kept);
+    Py_DECREF(capsule);
+    return result;
 }
 
 int
-interop_is_operand(struct module_state *state, PyObject *object)
+library_of(struct module_state *state, PyObject *object, const struct library **library)
+{
+    PyObject *function = library_of_function(state);
+    PyObject *found = function ? PyObject_CallFunctionObjArgs(function, (PyObject *)Py_TYPE(object), NULL) : NULL;
+    PyObject *capsule = found && !Py_IsNone(found) ? PyDict_GetItemWithError(state->libraries, found) : NULL;
+    *library = capsule ? PyCapsule_GetPointer(capsule, LIBRARY_CAPSULE) : NULL;
+    if (found && !Py_IsNone(found) && !capsule && !PyErr_Occurred())
+        *library = library_fill(state, found);
+    Py_XDECREF(found);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int
+add_takes_operand(struct module_state *state, PyObject *object)
 {
     static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
-    PyObject *library, *export;
+    const struct library *library;
+    PyObject *export;
     const int on_host = plainly_on_host(state, object);
     if (on_host)
         return on_host;
-    if (interop_library(state, object, &library) < 0)
+    if (library_of(state, object, &library) < 0)
         return -1;
     int found = library != NULL;
-    Py_XDECREF(library);
     for (size_t i = 0; i < sizeof exports / sizeof *exports && found == 0; i++)
         if ((found = optional_attribute(object, state->names[exports[i]], &export)) > 0)
             Py_DECREF(export);
@@ -66,13 +117,15 @@ interop_is_operand(struct module_state *state, PyObject *object)
 }
 
 int
-interop_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
+library_export(struct module_state *state, PyObject *object, bool writing, const struct library **library,
+               PyObject **exported)
 {
-    *library = *exported = NULL;
+    *library = NULL;
+    *exported = NULL;
     const int on_host = plainly_on_host(state, object);
     if (on_host)
         return on_host < 0 ? -1 : 0;
-    if (interop_library(state, object, library) < 0)
+    if (library_of(state, object, library) < 0)
         return -1;
     if (!*library) {
         /* Unknown objects with NumPy's protocol are left to it: it says how they are added. */
@@ -82,21 +135,18 @@ interop_export(struct module_state *state, PyObject *object, bool writing, PyObj
         *exported = Py_NewRef(object);
         return 1;
     }
-    *exported = PyObject_CallMethod(*library, "export", "OO", object, writing ? Py_True : Py_False);
-    const bool left = *exported == Py_NotImplemented;
-    if (*exported && !Py_IsNone(*exported) && !left)
+    *exported = PyObject_CallMethod((*library)->object, "export", "OO", object, writing ? Py_True : Py_False);
+    if (*exported && !Py_IsNone(*exported) && *exported != Py_NotImplemented)
         return 1;
-    int result = left ? DEVICE_OPERAND_LEFT : *exported ? 0 : -1;
+    const int result = *exported == Py_NotImplemented ? DEVICE_OPERAND_LEFT : *exported ? 0 : -1;
     Py_CLEAR(*exported);
-    if (!left)
-        Py_CLEAR(*library);
     return result;
 }
 
 int
-interop_refuse(PyObject *library, PyObject *object, bool writing)
+library_refuse(const struct library *library, PyObject *object, bool writing)
 {
-    PyObject *why = PyObject_CallMethod(library, "why_left", "(O)O", object, writing ? object : Py_None);
+    PyObject *why = PyObject_CallMethod(library->object, "why_left", "(O)O", object, writing ? object : Py_None);
     if (why)
         PyErr_Format(PyExc_RuntimeError,
                      "%S: vecadd.add and add_many leave it to its library, and nothing else takes it", why);
@@ -105,11 +155,11 @@ interop_refuse(PyObject *library, PyObject *object, bool writing)
 }
 
 int
-interop_current_stream(PyObject *library, int device, void **stream)
+library_current_stream(const struct library *library, int device, void **stream)
 {
     if (!library)
         return 0;
-    PyObject *handle = PyObject_CallMethod(library, "current_stream", "i", device);
+    PyObject *handle = PyObject_CallMethod(library->object, "current_stream", "i", device);
     if (!handle)
         return -1;
     int result = Py_IsNone(handle) ? 0 : stream_from_handle(handle, "the current stream", stream) < 0 ? -1 : 1;
@@ -118,54 +168,13 @@ interop_current_stream(PyObject *library, int device, void **stream)
 }
 
 PyObject *
-interop_no_order(PyObject *library)
-{
-    return library ? PyObject_GetAttrString(library, "no_order") : PyLong_FromLong(-1);
-}
-
-int
-interop_says(PyObject *library, const char *flag)
-{
-    PyObject *answer = library ? PyObject_GetAttrString(library, flag) : Py_NewRef(Py_False);
-    int result = answer ? PyObject_IsTrue(answer) : -1;
-    Py_XDECREF(answer);
-    return result;
-}
-
-int
-interop_void_is(PyObject *library, const char *dtype)
-{
-    PyObject *names = library ? PyObject_GetAttrString(library, "void_dtypes") : PyTuple_New(0);
-    PyObject *name = names ? PyUnicode_FromString(dtype) : NULL;
-    const int result = name ? PySequence_Contains(names, name) : -1;
-    Py_XDECREF(names);
-    Py_XDECREF(name);
-    return result;
-}
-
-int
-interop_order(PyObject *library, enum order_rule *rule)
-{
-    const int in_c_order = interop_says(library, "sums_in_c_order");
-    const int by_first = in_c_order == 0 ? interop_says(library, "sums_as_first") : 0;
-    *rule = in_c_order ? ORDER_C : by_first ? ORDER_TORCH : ORDER_NUMPY;
-    return in_c_order < 0 || by_first < 0 ? -1 : 0;
-}
-
-PyObject *
-interop_result_dtype(PyObject *library, PyObject *a, PyObject *b)
-{
-    return PyObject_CallMethod(library, "result_dtype", "OO", a, b);
-}
-
-PyObject *
-interop_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype,
-                   PyObject *axes)
+library_empty_like(const struct library *library, PyObject *exported, PyObject *stream, PyObject *shape,
+                   const char *dtype, PyObject *axes)
 {
     stream = stream ? stream : Py_None;
     if (!shape)
-        return PyObject_CallMethod(library, "empty_like", "OO", exported, stream);
-    return PyObject_CallMethod(library, "empty_like", "OOOsO", exported, stream, shape, dtype, axes);
+        return PyObject_CallMethod(library->object, "empty_like", "OO", exported, stream);
+    return PyObject_CallMethod(library->object, "empty_like", "OOOsO", exported, stream, shape, dtype, axes);
 }
 
 /* Python's and NumPy's numbers, which every library adds to its arrays by its own rules. */
@@ -177,55 +186,43 @@ is_number(PyObject *object)
 }
 
 int
-interop_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library)
+library_of_host_arrays(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct library **library)
 {
+    const struct library *common = NULL, *found;
     *library = NULL;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        PyObject *found, *object = objects[role];
+        PyObject *object = objects[role];
         if (!object || (role != ROLE_OUT && is_number(object)))
             continue;
         const int on_host = plainly_on_host(state, object);
-        if (on_host < 0)
-            goto failed;
         if (on_host)
-            goto none;
-        if (interop_library(state, object, &found) < 0)
-            goto failed;
-        if (!found || (*library && found != *library)) {
-            Py_XDECREF(found);
-            goto none;
-        }
-        Py_XDECREF(*library);
-        *library = found;
+            return on_host < 0 ? -1 : 0;
+        if (library_of(state, object, &found) < 0)
+            return -1;
+        if (!found || (common && found != common))
+            return 0;
+        common = found;
     }
-    int has_host_arrays = interop_says(*library, "has_host_arrays");
-    if (has_host_arrays > 0)
-        return 1;
-    if (has_host_arrays < 0)
-        goto failed;
-none:
-    Py_CLEAR(*library);
-    return 0;
-failed:
-    Py_CLEAR(*library);
-    return -1;
+    if (!library_is(common, LIBRARY_HAS_HOST_ARRAYS))
+        return 0;
+    *library = common;
+    return 1;
 }
 
 int
-interop_record_stream(PyObject *library, PyObject *exported, void *stream)
+library_record_stream(const struct library *library, PyObject *exported, void *stream)
 {
-    int wants = interop_says(library, "records_streams");
-    if (wants <= 0)
-        return wants;
+    if (!library_is(library, LIBRARY_RECORDS_STREAMS))
+        return 0;
     PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* used when the memory is freed */
-    PyObject *done = handle ? PyObject_CallMethod(library, "record_stream", "OO", exported, handle) : NULL;
+    PyObject *done = handle ? PyObject_CallMethod(library->object, "record_stream", "OO", exported, handle) : NULL;
     Py_XDECREF(handle);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
 int
-interop_written(PyObject *count_writes, PyObject *arrays)
+library_count_writes(PyObject *count_writes, PyObject *arrays)
 {
     PyObject *done = arrays ? PyObject_CallFunctionObjArgs(count_writes, arrays, NULL) : NULL;
     Py_XDECREF(done);
@@ -233,12 +230,11 @@ interop_written(PyObject *count_writes, PyObject *arrays)
 }
 
 PyObject *
-interop_adopt(PyObject *library, PyObject *sum)
+library_adopt(const struct library *library, PyObject *sum)
 {
-    int adopts = interop_says(library, "adopts");
-    if (adopts == 0)
+    if (!library_is(library, LIBRARY_ADOPTS))
         return sum;
-    PyObject *adopted = adopts > 0 ? PyObject_CallMethod(library, "adopt", "O", sum) : NULL;
+    PyObject *adopted = PyObject_CallMethod(library->object, "adopt", "O", sum);
     Py_DECREF(sum);
     return adopted;
 }

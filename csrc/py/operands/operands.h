@@ -27,15 +27,34 @@ bool host_run_is(struct module_state *state, PyObject *const objects[ROLE_COUNT]
 /* Describes a contiguous, aligned ndarray of vecadd's dtypes; false for any other. */
 bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
 
+enum library_flag {
+    LIBRARY_HAS_EXCHANGE_TABLE = 1 << 0,
+    LIBRARY_HAS_ATTRIBUTES = 1 << 1,
+    LIBRARY_BY_DLPACK_ONLY = 1 << 2,
+    LIBRARY_ADOPTS = 1 << 3,
+    LIBRARY_HAS_HOST_ARRAYS = 1 << 4,
+    LIBRARY_SUMS_IN_C_ORDER = 1 << 5,
+    LIBRARY_SUMS_AS_FIRST = 1 << 6,
+    LIBRARY_NUMBERS_AS_TORCH = 1 << 7,
+    LIBRARY_RECORDS_STREAMS = 1 << 8,
+    LIBRARY_HAS_BFLOAT16 = 1 << 9,
+};
+
+/* A library of arrays, read once (library.h). The module's state keeps it, so that no reference is counted. */
+struct library {
+    PyObject *object; /* the vecadd.interop.Library */
+    unsigned flags;   /* enum library_flag: its attributes of these names */
+};
+
 /* An operand and the references that keep it: a NumPy array or an array in device memory, as a DeviceArray or any
  * object with __cuda_array_interface__. Must not be moved: its operand's shape and strides may point into it. */
 struct owned_operand {
     struct operand operand;             /* its data is the address of the first element */
     Py_ssize_t extents[MAX_DIMENSIONS]; /* storage of the shape, for other libraries' arrays */
     Py_ssize_t steps[MAX_DIMENSIONS];   /* storage of their strides */
-    PyObject *exported;     /* the object that was read, held until the work is queued; NULL for a DeviceArray */
-    PyObject *library;      /* its vecadd.interop.Library; NULL where there is none */
-    PyObject *count_writes; /* the library's, held, for interop_written; NULL where writes are not counted */
+    PyObject *exported; /* the object that was read, owned until the work is queued; NULL for a DeviceArray */
+    const struct library *library; /* NULL where vecadd knows none */
+    PyObject *count_writes; /* the library's, owned, for library_count_writes; NULL where writes are not counted */
     bool needs_keepalive;   /* `exported` has to live until the work is done (deferred_release.h) */
 };
 
@@ -48,7 +67,7 @@ struct device_shape {
     const Py_ssize_t *strides; /* bytes; of contiguous memory in another order than C's; NULL: C order */
 };
 
-/* The ranges of memory that hold a list's arrays, by the arrays' addresses: caching allocators cut small tensors out of
+/* The ranges of memory with a list's arrays, by the arrays' addresses: caching allocators cut small tensors out of
  * ranges of 2 MiB, and lists come in any order. Begins as {0}. */
 enum { KNOWN_RANGES = 256, KNOWN_RANGE_BITS = 21 };
 struct known_ranges {
@@ -58,7 +77,7 @@ struct known_ranges {
 /* What the arrays of one call share, so that it is asked once. Begins as {0}, nothing known. Only for calls in which no
  * library's current stream changes. */
 struct operand_reader {
-    struct device_range range[ROLE_COUNT]; /* the range that held each role's last array */
+    struct device_range range[ROLE_COUNT]; /* the range of each role's last array */
     struct known_ranges *ranges;           /* of a list's arrays; NULL for a few arrays */
     struct known_kind {
         PyTypeObject *type; /* of each role's last tensor, and what torch.c knows of it: borrowed */
@@ -81,7 +100,7 @@ struct operand_reader {
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or -1
- * with an exception set. Refuses a null or unknown pointer, elements that lie outside the allocation, a mask, and
+ * with an exception set. Refuses a null or unknown pointer, elements outside the allocation, a mask, and
  * dtypes that the kernels do not know. `stream` is the caller's stream=, or NULL; it is passed to producers that order
  * a consumer's stream themselves (DLPack's). */
 int device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
@@ -112,11 +131,12 @@ int dlpack_operand_from(struct module_state *state, PyObject *object, const char
  * or -1 with an exception set. */
 int cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct owned_operand *result);
 
-/* Sets size and shape from ndim and extents. Returns 0, or -1 with an exception where no memory holds so much. */
+/* Sets size and shape from ndim and extents. Returns 0, or -1 with an exception where that is larger than any memory.
+ */
 int device_operand_measure(const char *what, struct owned_operand *result);
 
-/* device_operand_from for a tensor of a type that torch_learn knows, in a tenth of the time. Returns 1, 0 where another
- * reader has to read it (without an exception), or -1 with an exception set. */
+/* device_operand_from for a tensor of a type that torch_library_fill knows, in a tenth of the time. Returns 1, 0 where
+ * another reader has to read it (without an exception), or -1 with an exception set. */
 int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                        struct owned_operand *result);
 
@@ -126,7 +146,7 @@ int torch_operand_may_be_written(PyObject *object, struct operand_reader *reader
 
 /* Lets torch_operand_from read later objects of this one's type, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
-int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
+int torch_library_fill(struct module_state *state, PyObject *object, const struct library *library);
 
 /* The last plain tensor of a list, and by it all of its dtype, shape, memory order and device. Begins as {0}. */
 struct known_tensor {
@@ -141,14 +161,14 @@ struct known_tensor {
 
 /* Reads a list's pair whose operands are all plain tensors of one dtype and shape in C order, of types that
  * torch_operand_from has met in their roles: known->like is then x, and data[] the addresses of all (out's is NULL
- * where the pair has none). Holds no reference. Returns 1; 0 for every other pair, whose operands device_operand_read
+ * where the pair has none). Owns no reference. Returns 1; 0 for every other pair, whose operands device_operand_read
  * reads, to report what is wrong with them; or -1 with an exception set. `reader` has ranges; x and y are not NULL. */
 int torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
                     struct known_tensor *known, void *data[ROLE_COUNT]);
 
 /* A new reference to the function that counts writes to the library's tensors; NULL if it has none, or with an
  * exception set. */
-PyObject *torch_count_writes(PyObject *library);
+PyObject *torch_count_writes(const struct library *library);
 
 /* The arguments by which torch makes tensors of one dtype and shape. Callers that make many keep it, so that tensors
  * like the one before reuse its objects: 0.2 us of 1.6. Begins as {0}. */
@@ -165,10 +185,10 @@ void tensor_form_clear(struct tensor_form *form);
 PyObject *torch_empty_like(const struct module_state *state, const struct owned_operand *like,
                            const struct device_shape *shape, struct tensor_form *form, struct owned_operand *result);
 
-/* torch_operand_from for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
+/* torch_operand_from for a cupy.ndarray, once cupy_library_fill has met one: 1, 0 or -1. */
 int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                       struct owned_operand *result);
-int cupy_learn(struct module_state *state, PyObject *object, PyObject *library);
+int cupy_library_fill(struct module_state *state, PyObject *object, const struct library *library);
 PyObject *cupy_empty_like(struct module_state *state, const struct owned_operand *like, struct owned_operand *result);
 
 void device_operand_clear(struct owned_operand *operand);
@@ -177,7 +197,7 @@ void device_operand_clear(struct owned_operand *operand);
  * order and aligned data. `strides` may be its own `steps`. */
 void device_operand_set_strides(struct owned_operand *result, const Py_ssize_t *strides);
 
-/* Checks that every element lies in memory that the driver knows (device_check_pointer_near), and finds its device. The
+/* Checks that every element is in memory that the driver knows (device_check_pointer_near), and finds its device. The
  * operand has elements. Returns 0, or -1 with an exception set. */
 int device_operand_locate(struct module_state *state, const char *what, struct device_range *known,
                           struct owned_operand *result);

@@ -16,7 +16,7 @@
 /* What is known of a type of tensors. */
 struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
-    PyObject *library;                  /* owned */
+    const struct library *library;
     struct descriptor requires_grad, base;
     struct descriptor version; /* an inference tensor has none; without an object: nor has any tensor here */
     /* Owned: the library's attributes of these names. NULL: this torch has no such thing. */
@@ -28,7 +28,7 @@ struct torch_kind {
 /* The functions below that return false do so where operands/device.c has to read the tensor, maybe with an exception
  * set. */
 
-/* The range that may hold a list's array at this address. */
+/* The known range that may contain this address. */
 static inline struct device_range *
 known_range(struct known_ranges *ranges, const void *data)
 {
@@ -45,7 +45,6 @@ static void
 kind_free(PyObject *capsule)
 {
     struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
-    Py_XDECREF(kind->library);
     Py_XDECREF(kind->recorders);
     Py_XDECREF(kind->forward_mode);
     Py_XDECREF(kind->in_inference_mode);
@@ -101,13 +100,13 @@ is_tensor_itself(PyObject *type)
 }
 
 PyObject *
-torch_count_writes(PyObject *library)
+torch_count_writes(const struct library *library)
 {
-    return attribute_of(library, "count_writes");
+    return attribute_of(library->object, "count_writes");
 }
 
 int
-torch_learn(struct module_state *state, PyObject *object, PyObject *library)
+torch_library_fill(struct module_state *state, PyObject *object, const struct library *library)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
     if (PyDict_GetItemWithError(state->torch_kinds, type) || PyErr_Occurred())
@@ -120,7 +119,7 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     struct torch_kind *kind = PyMem_Malloc(sizeof *kind);
     if (!kind)
         return PyErr_NoMemory(), -1;
-    PyObject *make = is_tensor_itself(type) ? attribute_of(library, "empty_strided") : NULL;
+    PyObject *make = is_tensor_itself(type) ? attribute_of(library->object, "empty_strided") : NULL;
     PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
         Py_XDECREF(make);
@@ -128,10 +127,10 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
         return -1;
     }
     *kind = (struct torch_kind){.exchange = exchange,
-                                .library = Py_NewRef(library),
-                                .recorders = attribute_of(library, "recorders"),
-                                .forward_mode = attribute_of(library, "forward_mode"),
-                                .in_inference_mode = attribute_of(library, "in_inference_mode"),
+                                .library = library,
+                                .recorders = attribute_of(library->object, "recorders"),
+                                .forward_mode = attribute_of(library->object, "forward_mode"),
+                                .in_inference_mode = attribute_of(library->object, "in_inference_mode"),
                                 .count_writes = torch_count_writes(library),
                                 .empty_strided = make,
                                 .has_names = attribute_of(type, "has_names"),
@@ -167,7 +166,7 @@ static bool
 keeps_no_gradients(const struct torch_kind *kind, struct operand_reader *reader)
 {
     if (!reader->keeps_gradients) {
-        PyObject *kept = PyObject_CallMethod(kind->library, "keeps_gradients", NULL);
+        PyObject *kept = PyObject_CallMethod(kind->library->object, "keeps_gradients", NULL);
         if (!kept)
             return false;
         reader->keeps_gradients = Py_IsFalse(kept) ? 1 : 2;
@@ -209,7 +208,7 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
         for (Py_ssize_t i = 0; i < count && unrecorded; i++)
             unrecorded = answers_no(PyTuple_GetItem(kind->recorders, i));
         if (!unrecorded && !PyErr_Occurred()) { /* the library looks more closely */
-            PyObject *why = PyObject_CallMethod(kind->library, "records", NULL);
+            PyObject *why = PyObject_CallMethod(kind->library->object, "records", NULL);
             unrecorded = why && Py_IsNone(why);
             Py_XDECREF(why);
         }
@@ -356,8 +355,7 @@ read_dtype(const struct torch_kind *kind, struct dl_data_type type, struct known
 {
     if (known->type.code != type.code || known->type.bits != type.bits || known->type.components != type.components) {
         enum dtype found;
-        if (!dtype_of_dl_type(type, &found) ||
-            (dtype_is_ml(found) && interop_void_is(kind->library, dtype_table[found].name) != 1))
+        if (!dtype_of_dl_type(type, &found) || (dtype_is_ml(found) && !library_has_dtype(kind->library, found)))
             return false;
         *known = (struct known_dtype){.type = type, .dtype = found};
     }
@@ -422,7 +420,7 @@ torch_locate(struct module_state *state, enum role role, struct operand_reader *
     return 0;
 }
 
-/* Borrowed, for good; NULL where torch_learn has met no such object. */
+/* Borrowed, for good; NULL where torch_library_fill has met no such object. */
 static const struct torch_kind *
 torch_kind_of(const struct module_state *state, PyObject *object)
 {
@@ -446,7 +444,7 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
         return -1;
     *known = (struct known_kind){Py_TYPE(object), kind};
     result->exported = Py_NewRef(object);
-    result->library = Py_NewRef(kind->library);
+    result->library = kind->library;
     result->count_writes = Py_XNewRef(kind->count_writes);
     return 1;
 }
@@ -554,7 +552,7 @@ form_is(const struct tensor_form *form, const struct device_shape *expected)
            memcmp(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape) == 0;
 }
 
-/* Returns 0, or -1 with an exception set and nothing held. */
+/* Returns 0, or -1 with an exception set and nothing to clear. */
 static int
 form_fill(const struct module_state *state, struct tensor_form *form, const struct owned_operand *like,
           const struct device_shape *expected)
@@ -609,7 +607,7 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         torch_describe(kind, &tensor, &reader, result) && result->operand.device == operand->device &&
         operand_is_expected(&result->operand, expected)) {
         result->exported = Py_NewRef(made);
-        result->library = Py_NewRef(kind->library);
+        result->library = kind->library;
         result->count_writes = NULL; /* new memory: no earlier write to count */
         result->needs_keepalive = false;
         return made;
