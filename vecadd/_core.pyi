@@ -83,8 +83,8 @@ def add_many(
 ) -> list[Any]: ...
 
 # Adds the arrays in two open files into a third, each (a, b, sum): their descriptors, the bytes before the arrays,
-# dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts, without the GIL
-# where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.
+# dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts, without the
+# GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.
 #
 # tell(elements done), if it is not None, is called in this thread for every stretch: what it raises ends the work. stop
 # is a byte: once it is not 0, the work ends with KeyboardInterrupt. Raises OSError.
@@ -137,33 +137,34 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 
 # The launch configs of additions on a device: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited"
 # (from another compute capability) | "tuned", "rows", "shipped": the build's own rows}. A row is (bytes of a, b and c
-# from which it applies, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
+# from which it applies, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's
+# end).
 def device_launch_configs(device: int, /) -> dict[str, Any]: ...
 
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} of DeviceArrays and empty_pinned arrays now.
 def memory_counts() -> dict[str, int]: ...
 
-# {"used_bytes", "used_blocks", "kept_bytes", "kept_blocks", "bound"} of the pool for large sums on the host: in callers'
-# hands, waiting for the next sum, and the bound of what is kept.
+# {"used_bytes", "used_blocks", "kept_bytes", "kept_blocks", "bound"} of the pool for large sums on the host: in
+# callers' hands, waiting for the next sum, and the bound of what is kept.
 def output_pool_counts() -> dict[str, int]: ...
 
 # {"bytes", "blocks"} of page-locked memory that is kept for the next transfer of host arrays through a GPU.
 def transfer_counts() -> dict[str, int]: ...
 
 # Puts our loops into numpy.add, where they are not yet. Returns the files of the libraries whose loops are below, by
-# dtype. least is None for this machine's thresholds, or the bytes of a sum from which all threads add, whether they gain
-# or not. Raises RuntimeError where another library has put a loop above ours, and ValueError for VECADD_SIMD.
+# dtype. least is None for this machine's thresholds, or the bytes of a sum from which all threads add, whether they
+# gain or not. Raises RuntimeError where another library has put a loop above ours, and ValueError for VECADD_SIMD.
 def install_loops(least: int | None, /) -> dict[str, str]: ...
 
-# Puts the loops below ours back into numpy.add; does nothing where ours are not in it. Raises RuntimeError where another
-# library has put a loop above ours, which would be left with a loop that calls ours.
+# Puts the loops below ours back into numpy.add; does nothing where ours are not in it. Raises RuntimeError where
+# another library has put a loop above ours, which would be left with a loop that calls ours.
 def uninstall_loops() -> None: ...
 
 # Whether our loops are in numpy.add ("installed"), and the calls and elements that they have added themselves.
 def loop_counts() -> dict[str, int]: ...
 
-# Makes NumPy take the memory of new arrays from that handler, in this context (NEP 49): from ours for True, from NumPy's
-# own for None. Returns the handler so far, for a later call.
+# Makes NumPy take the memory of new arrays from that handler, in this context (NEP 49): from ours for True, from
+# NumPy's own for None. Returns the handler so far, for a later call.
 def use_array_memory(handler: Any, /) -> Any: ...
 
 # What `vecadd run --why` is made of; their docstrings say what each takes and gives.
@@ -182,22 +183,24 @@ def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | 
 
 # One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer" |
 # "latency" | "matrix"), family ("kernels" | "precision" for device rungs, "transpose" | "sgemm" for matrix rungs, else
-# ""), after (a rung or None), changes, dtypes, load (the load instruction of the float32 kernel, a precision
-# rung's float16 kernel, on sm_90; "" where there is none), headline, sum ("written" | "added" | "added by each thread"
-# | "raced"; of matrix rungs "copy" | "transpose" | "product"), bytes_per_element, bytes_per_load, loads_in_flight,
-# block, blocks, min_cc, alignment (bytes; 0: the component's own), params {name: (least, usual, most)}, choices (by
-# parameter, the names of its values where they have names), stages (of a transfer "serial", "overlapping", or "shared" with
-# the processor), memory (of a transfer "pageable", "pinned" or "either"), allocates (a transfer's timed part always has an
+# ""), after (a rung or None), changes, dtypes, load (the load instruction of the float32 kernel, a precision rung's
+# float16 kernel, on sm_90; "" where there is none), headline, sum ("written" | "added" | "added by each thread" |
+# "raced"; of matrix rungs "copy" | "transpose" | "product"), bytes_per_element, bytes_per_load, loads_in_flight, block,
+# blocks, min_cc, alignment (bytes; 0: the component's own), params {name: (least, usual, most)}, choices (by parameter,
+# the names of its values where they have names), stages (of a transfer "serial", "overlapping", or "shared" with the
+# processor), memory (of a transfer "pageable", "pinned" or "either"), allocates (a transfer's timed part always has an
 # allocation), by_name (a sweep of the ladder runs it only where it is named), tile (of a product of matrices: rows and
-# columns of the result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all 0).
+# columns of the result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all
+# 0).
 def rungs() -> list[dict[str, Any]]: ...
 
 # Runs a rung into out and returns seconds: device and matrix rungs by CUDA events around the launch (waits for it), the
 # others by the host's monotonic clock. Operands are of one dtype and size, contiguous, in the place that the rung's
-# kind asks for; of a matrix rung float32 matrices, b None where it takes one. block is a device rung's threads a block, 0 for
-# its own; params are whole numbers by name. Raises ValueError for a name that is not in the ladder, a size, shape,
-# alignment, block or parameter that the rung does not take, a GPU below the compute capability that it needs, a read-only
-# out, and one that overlaps an input; TypeError for arrays, dtypes and names of parameters that it does not take.
+# kind asks for; of a matrix rung float32 matrices, b None where it takes one. block is a device rung's threads a block,
+# 0 for its own; params are whole numbers by name. Raises ValueError for a name that is not in the ladder, a size,
+# shape, alignment, block or parameter that the rung does not take, a GPU below the compute capability that it needs, a
+# read-only out, and one that overlaps an input; TypeError for arrays, dtypes and names of parameters that it does not
+# take.
 def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: dict[str, int] = ...) -> float: ...
 
 # How a device rung would be launched for n elements of that dtype, at aligned addresses, or a matrix rung for a matrix
@@ -231,19 +234,20 @@ def timeline(
     name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
 ) -> list[tuple[str, int, int, float, float]]: ...
 
-# Calls contestant(a, b, out) once, or launches the device rung of that name, and compares and times it in C. a, b and out
-# are views of memory that begin at the elements start = (a, b, out), or what convert makes of them. versions, (count, 3,
-# n), has a, b and their sum for each version: now is the one that is given, before what a and b have until the GPU comes
-# to the call, last that of the call before (-1: none), donor the one whose elements at the indices pokes replace now's. An
-# addition's traffic goes through flush right before the call; delay is how many cycles the GPU waits for the host. With
-# hold the GPU is so full for so many cycles from before the call on that no kernel runs. bare: prepares and
-# compares nothing.
+# Calls contestant(a, b, out) once, or launches the device rung of that name, and compares and times it in C. a, b and
+# out are views of memory that begin at the elements start = (a, b, out), or what convert makes of them. versions,
+# (count, 3, n), has a, b and their sum for each version: now is the one that is given, before what a and b have until
+# the GPU comes to the call, last that of the call before (-1: none), donor the one whose elements at the indices pokes
+# replace now's. An addition's traffic goes through flush right before the call; delay is how many cycles the GPU waits
+# for the host. With hold the GPU is so full for so many cycles from before the call on that no kernel runs. bare:
+# prepares and compares nothing.
 #
-# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, behind it, b,
-# behind it, out, behind it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right behind
-# the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are set aside,
-# "unordered": whether a copy of out behind the call was over while no kernel could run and was not the sum: no kernel of
-# the call is ordered before it}. Raises what the contestant raises, ValueError and TypeError for other arguments.
+# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, behind it,
+# b, behind it, out, behind it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
+# behind the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
+# set aside, "unordered": whether a copy of out behind the call was over while no kernel could run and was not the sum:
+# no kernel of the call is ordered before it}. Raises what the contestant raises, ValueError and TypeError for other
+# arguments.
 def judge_call(
     contestant: Any,
     memory: DeviceArray,
@@ -284,25 +288,25 @@ class HostLimit:
 # What a device can do at best, by kernels that share nothing with add's. nbytes and rounds are for "rates", "link" and
 # "loaded". Raises ValueError for other names and numbers, and what every device call raises.
 #
-# "rates": bytes a second, best of the rounds: "read", "write" and "copy" (which reads half of its bytes) of the memory over
-#     nbytes, "l2_read" and "l2_write" over a quarter of the L2.
-# "link": bytes a second of copies of nbytes from and to page-locked memory: "to_device", "to_host", and "both" at once in
-#     sum.
-# "latency": seconds of a load in a chain of dependent loads: in "l1", "l2" and "dram"; "page", in the L2, each in a page of
-#     its own; "stream", of a round of a block that reads two arrays side by side from DRAM, a word a thread; and "atomic",
-#     of an atomic addition to an address that a whole block adds to.
-# "loaded": DRAM under load over nbytes, lists: "bytes" of loads in flight on each multiprocessor, "seconds" until they have
-#     all arrived, and "rate", bytes a second of all multiprocessors; the last entries are 0 where a multiprocessor has
-#     too few threads for them.
-# "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty grid
-#     starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each further
-#     kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done that nothing is
-#     ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many bytes that are in
-#     no cache; "table", until a table of one job is written, copied and worked through, and "job", for each further one.
-#     From compute capability 9.0 on also of programmatic launches: "waiting", each further one of a queue, "triggering",
-#     where each lets the next begin early, "triggering_node", in a graph, "triggering_block", each block of such a grid,
-#     "programmatic_issued", what the host takes to queue one, and "released", in that graph, from the end of a kernel to
-#     the work of the next.
+# "rates": bytes a second, best of the rounds: "read", "write" and "copy" (which reads half of its bytes) of the memory
+#     over nbytes, "l2_read" and "l2_write" over a quarter of the L2.
+# "link": bytes a second of copies of nbytes from and to page-locked memory: "to_device", "to_host", and "both" at once
+#     in sum.
+# "latency": seconds of a load in a chain of dependent loads: in "l1", "l2" and "dram"; "page", in the L2, each in a
+#     page of its own; "stream", of a round of a block that reads two arrays side by side from DRAM, a word a thread;
+#     and "atomic", of an atomic addition to an address that a whole block adds to.
+# "loaded": DRAM under load over nbytes, lists: "bytes" of loads in flight on each multiprocessor, "seconds" until they
+#     have all arrived, and "rate", bytes a second of all multiprocessors; the last entries are 0 where a multiprocessor
+#     has too few threads for them.
+# "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty
+#     grid starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each
+#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done
+#     that nothing is ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many
+#     bytes that are in no cache; "table", until a table of one job is written, copied and worked through, and "job",
+#     for each further one. From compute capability 9.0 on also of programmatic launches: "waiting", each further one of
+#     a queue, "triggering", where each lets the next begin early, "triggering_node", in a graph, "triggering_block",
+#     each block of such a grid, "programmatic_issued", what the host takes to queue one, and "released", in that graph,
+#     from the end of a kernel to the work of the next.
 def probe(
     name: Literal["rates", "link", "latency", "loaded", "launches"], device: int, nbytes: int = 0, rounds: int = 0, /
 ) -> dict[str, Any]: ...
@@ -310,17 +314,17 @@ def probe(
 # Bytes of a device's memory that the driver has left, and all of it.
 def device_memory(device: int, /) -> tuple[int, int]: ...
 
-# nbytes of one device's memory into another's: "access", whether each may use the other's memory, "atomics", whether the
-# link has atomic operations of its own, the driver's "rank" of the link, and "ways": "copy", by a copy engine, and with
-# access "read", by a kernel of the target, and "write", by one of the source. Each has its "rate" in bytes a second, best
-# of the rounds, and of one pass how many 64-bit words were "wrong", and up to 64 of these "words" as (index, expected,
-# found).
+# nbytes of one device's memory into another's: "access", whether each may use the other's memory, "atomics", whether
+# the link has atomic operations of its own, the driver's "rank" of the link, and "ways": "copy", by a copy engine, and
+# with access "read", by a kernel of the target, and "write", by one of the source. Each has its "rate" in bytes a
+# second, best of the rounds, and of one pass how many 64-bit words were "wrong", and up to 64 of these "words" as
+# (index, expected, found).
 def peer_limits(source: int, target: int, nbytes: int, rounds: int, /) -> dict[str, Any]: ...
 
-# Fills an array of whole 64-bit words by a pattern, and looks for what was written: "address" writes each word's address
-# over 8, "inverse" its complement, "walking one" and "walking zero" one bit that the seed and the address choose, "random"
-# a hash of both. Seconds, on a device the kernel's; of the check also the number of wrong words, the array's address, and
-# up to 64 of them in order, as (index, expected, found).
+# Fills an array of whole 64-bit words by a pattern, and looks for what was written: "address" writes each word's
+# address over 8, "inverse" its complement, "walking one" and "walking zero" one bit that the seed and the address
+# choose, "random" a hash of both. Seconds, on a device the kernel's; of the check also the number of wrong words, the
+# array's address, and up to 64 of them in order, as (index, expected, found).
 def pattern_write(x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /) -> float: ...
 def pattern_check(
     x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /

@@ -89,7 +89,7 @@ class Torch(Library):
 
     @property
     def forward_mode(self) -> Any:
-        """The module whose `_current_level` is -1 where no forward-mode derivatives are taken; None: PyTorch has no such module."""
+        """The module whose `_current_level` is -1 outside of forward-mode derivatives; None: no such module."""
         return getattr(getattr(sys.modules["torch"], "autograd", None), "forward_ad", None)
 
     @property

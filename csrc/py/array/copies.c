@@ -110,14 +110,15 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
 PyObject *
 device_array_array(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
 {
-    PyErr_SetString(PyExc_TypeError, "a DeviceArray is not copied to the host unasked: call its .numpy()");
+    PyErr_SetString(PyExc_TypeError, "a DeviceArray is not copied to the host implicitly: call its .numpy()");
     return NULL;
 }
 
 int
 device_array_truth(PyObject *Py_UNUSED(self))
 {
-    PyErr_SetString(PyExc_TypeError, "the truth of a DeviceArray is not asked of the GPU unasked: call its .numpy()");
+    PyErr_SetString(PyExc_TypeError,
+                    "the truth of a DeviceArray is not read from the GPU implicitly: call its .numpy()");
     return -1;
 }
 

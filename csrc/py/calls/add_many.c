@@ -164,7 +164,7 @@ make_pair_sum(struct module_state *state, struct pairs *pairs, struct sum_stream
         sum = device_result(state, &like, &expected, pairs->device, stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)
-        PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
+        PyErr_SetString(PyExc_RuntimeError, "x is not a device array any more");
     if (sum) {
         add->c = made.operand.data;
         if (made.operand.stream != pairs->stream && pairs_join(pairs, &made.operand) < 0)

@@ -15,7 +15,7 @@
 void deferred_release_start(void);
 
 /* Keeps the operands of a call that need it alive until its work, queued on the plan's stream, is done, and releases
- * those of finished calls. Without any it costs one look at a counter. */
+ * those of finished calls. Without any it costs reading a counter. */
 void defer_release_of_operands(const struct prepared_call *call);
 
 /* Keeps them alive for a plan that is being closed, in any thread, after runs in any thread. Waits for the GPU where
@@ -29,7 +29,7 @@ int record_operands(const struct prepared_call *call);
 /* Tells the libraries of a list's or tuple's objects that work queued on `stream` uses them; skips objects of none. */
 int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
-/* Releases the owners whose work is done, makes drops of blocks that were put off, and lets go of the owners of streams
+/* Releases the owners whose work is done, makes the deferred drops of blocks, and releases the owners of streams
  * without users. May run Python code and release the GIL meanwhile. */
 void deferred_release_sweep(void);
 

@@ -92,7 +92,7 @@ store_adds(const struct pairs *pairs, struct interval *intervals)
     return stored;
 }
 
-/* Looks at these and at pairs->adds. Returns 0, or -1 with an exception set that names two pairs. */
+/* Checks these and pairs->adds. Returns 0, or -1 with an exception set that names two pairs. */
 static int
 memory_check(const struct memory *memory, const struct pairs *pairs)
 {
@@ -174,7 +174,7 @@ pairs_join(struct pairs *pairs, const struct operand *operand)
     return 0;
 }
 
-/* State while the pairs are looked at. */
+/* State while the pairs are read. */
 struct survey {
     const struct add_arguments *arguments;
     struct memory memory;
@@ -254,7 +254,7 @@ make_room(struct pairs *pairs, struct survey *survey)
     return -1;
 }
 
-/* Notes a pair that is made together with single. */
+/* Notes a pair that is added together with others. */
 static void
 note_add(struct pairs *pairs, Py_ssize_t pair, const struct batch_add *add)
 {
@@ -329,7 +329,7 @@ note_operand(struct pairs *pairs, struct survey *survey, const struct operand *o
     return 0;
 }
 
-/* Whether one kernel can take the pair as it is. add takes the single, or says what is wrong with them. */
+/* Whether one kernel can add the pair as it is. add adds every other pair, or raises what is wrong with it. */
 static bool
 is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT])
 {
@@ -439,7 +439,7 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, st
     return 1;
 }
 
-/* Returns 1 for a pair of plain tensors alike, 0 where read_pair has to look at it, -1 with an exception set. */
+/* Returns 1 for a pair of like, plain tensors, 0 where read_pair has to read it, -1 with an exception set. */
 static int
 read_tensor_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT], Py_ssize_t pair, struct pairs *pairs,
                  struct survey *survey)
@@ -525,7 +525,7 @@ read_pairs(struct module_state *state, struct pairs *pairs, struct survey *surve
 {
     survey->stream = survey->arguments->stream;
     survey->reader.defers = !survey->stream;
-    survey->reader.leaves = !survey->arguments->plans;
+    survey->reader.leaves = survey->arguments->purpose != PLAN_ADDITION;
     survey->reader.ranges = &survey->ranges;
     for (Py_ssize_t pair = 0; pair < pairs->count; pair++)
         if (read_named_pair(state, pair, pairs, survey) < 0)

@@ -7,7 +7,7 @@
 #include "py/operands/operands.h"
 
 /* A checked list of pairs. Plain pairs (contiguous arrays of one dtype and shape) are in `adds`; add itself adds each
- * of the single. */
+ * other pair. */
 struct pairs {
     Py_ssize_t count;
     PyObject *lists[ROLE_COUNT]; /* owned tuples of the operands; out's is NULL where there is none */

@@ -68,7 +68,8 @@ run_pairs(struct plan_object *self)
     PyObject *module = PyType_GetModule(Py_TYPE((PyObject *)self)), *const *lists = self->pairs.lists;
     if (self->graph)
         return add_many_run(module, &self->pairs, self->graph) < 0 ? NULL : Py_NewRef(self->pairs.result);
-    const struct add_arguments arguments = {.objects = {lists[ROLE_A], lists[ROLE_B], lists[ROLE_OUT]}, .plans = true};
+    const struct add_arguments arguments = {.objects = {lists[ROLE_A], lists[ROLE_B], lists[ROLE_OUT]},
+                                            .purpose = PLAN_ADDITION};
     struct pairs again;
     if (add_many_prepare(state_of(self), &arguments, &again) < 0)
         return NULL;
@@ -300,7 +301,7 @@ append_owner(PyObject *streams, void *stream, int device, PyObject *given, PyObj
 
 /* CuPy destroys a stream when its object goes, and the plan queues its calls on it. */
 static int
-hold_streams(struct plan_object *self, const struct add_arguments *arguments)
+keep_streams(struct plan_object *self, const struct add_arguments *arguments)
 {
     PyObject *given = arguments->stream && !PyIndex_Check(arguments->stream) ? arguments->stream : NULL;
     self->streams = PyList_New(0);
@@ -397,7 +398,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
         return NULL;
     self->of_lists = are_lists(&arguments);
     if ((self->of_lists ? prepare_pairs(self, state, &arguments) : prepare_call(self, state, &arguments)) == 0 &&
-        open_graph(self, state, &arguments) == 0 && hold_streams(self, &arguments) == 0) {
+        open_graph(self, state, &arguments) == 0 && keep_streams(self, &arguments) == 0) {
         for (int role = 0; role < ROLE_COUNT; role++)
             self->objects[role] = Py_NewRef(arguments.objects[role]);
         return (PyObject *)self;

@@ -29,6 +29,13 @@ unpacked_out(PyObject *out, enum purpose purpose, PyObject *const *values)
     return NULL;
 }
 
+static int
+refuse_keyword(const char *function, PyObject *keyword, const char *hint)
+{
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s", function, keyword, hint);
+    return -1;
+}
+
 int
 add_arguments_parse(const struct module_state *state, const char *function, enum purpose purpose,
                     PyObject *const *values, Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments)
@@ -40,21 +47,14 @@ add_arguments_parse(const struct module_state *state, const char *function, enum
     }
     PyObject *out = positional == 3 ? values[2] : Py_None;
     PyObject *device = Py_None, *stream = Py_None;
-    *arguments = (struct add_arguments){
-        .plans = purpose == PLAN_ADDITION, .values = values, .positional = positional, .keywords = keywords};
+    *arguments =
+        (struct add_arguments){.purpose = purpose, .values = values, .positional = positional, .keywords = keywords};
 
     Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *keyword = PyTuple_GetItem(keywords, i);
         PyObject *value = values[positional + i];
-        const enum name name = keyword_name(state, keyword);
-        if (purpose == ADD_LISTS && name != NAME_OUT && name != NAME_STREAM) {
-            PyErr_Format(
-                PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s", function, keyword,
-                name == NAME_DEVICE ? ": it adds where the arrays are; call add(x, y, device=...) for each pair" : "");
-            return -1;
-        }
-        switch (name) {
+        switch (keyword_name(state, keyword)) {
         case NAME_OUT:
             if (positional == 3) {
                 PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
@@ -65,12 +65,17 @@ add_arguments_parse(const struct module_state *state, const char *function, enum
                 return -1;
             break;
         case NAME_DEVICE:
+            if (purpose == ADD_LISTS)
+                return refuse_keyword(function, keyword,
+                                      ": it adds where the arrays are; call add(x, y, device=...) for each pair");
             device = value;
             break;
         case NAME_STREAM:
             stream = value;
             break;
         default:
+            if (purpose == ADD_LISTS)
+                return refuse_keyword(function, keyword, "");
             arguments->numpys_own = PyUnicode_AsUTF8AndSize(keyword, NULL);
             if (!arguments->numpys_own)
                 return -1;
@@ -244,7 +249,7 @@ plan_call(struct module_state *state, const struct addition *addition, const str
     return 0;
 }
 
-/* Returns 0; -1 where the look at the operands has raised what clear_refusal() leaves. */
+/* Returns 0; -1 where reading the operands has raised what clear_refusal() leaves. */
 static int
 leave_to_numpy(struct prepared_call *call, const char *why)
 {
@@ -359,7 +364,7 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    struct operand_reader reader = {.defers = !arguments->stream, .leaves = !arguments->plans};
+    struct operand_reader reader = {.defers = !arguments->stream, .leaves = arguments->purpose != PLAN_ADDITION};
     bool deferred[ROLE_COUNT] = {false, false, false}, any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];

@@ -13,22 +13,22 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
+/* What a call with add's arguments is for. */
+enum purpose { ADD_ARRAYS, PLAN_ADDITION, ADD_LISTS };
+
 struct add_arguments {
     PyObject *objects[ROLE_COUNT]; /* a, b and out, or lists of them; out is NULL where there is none */
     enum device_choice choice;
     int device;             /* for DEVICE_CUDA: the ordinal, or -1 for the thread's current device */
     PyObject *stream;       /* NULL where it is None or not given */
     const char *numpys_own; /* a keyword that only numpy.add understands; NULL: none */
-    bool plans;             /* for a Plan, which keeps no gradient and is not traced */
+    enum purpose purpose;   /* a Plan keeps no gradient and is not traced */
 
     /* As passed, for numpy.add. */
     PyObject *const *values;
     Py_ssize_t positional;
     PyObject *keywords; /* a tuple of names, or NULL */
 };
-
-/* What a call with add's arguments is for. */
-enum purpose { ADD_ARRAYS, PLAN_ADDITION, ADD_LISTS };
 
 /* Parses a call's arguments; `function` names it in messages. All references are borrowed. Returns 0, or -1 with an
  * exception set. */
@@ -54,8 +54,8 @@ struct prepared_call {
     struct device_shape sum;                   /* the array to make for the sum */
     PyArray_Descr *descr;     /* host memory: a new sum's, owned, with NumPy's choice of long or long long; NULL: a's */
     struct addition addition; /* plan.strided and sum point into it */
-    const char *differs;      /* host memory: why the operands are no contiguous arrays of one dtype and shape, in a few
-                               * words; unset where they are */
+    const char *differs; /* host memory: why the operands are not contiguous arrays of one dtype and shape, in a few
+                          * words; unset where they are */
 };
 
 /* Returns 0, and the caller calls call_clear(); or -1 with an exception set and nothing to clear. */

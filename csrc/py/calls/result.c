@@ -63,17 +63,6 @@ host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const np
     return pooled_result(state, dtype, ndim, shape, fortran);
 }
 
-PyObject *
-host_result_like(struct module_state *state, PyObject *a, void **data)
-{
-    PyArrayObject *like = (PyArrayObject *)a;
-    PyObject *sum =
-        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
-    if (sum)
-        *data = PyArray_DATA((PyArrayObject *)sum);
-    return sum;
-}
-
 static void *
 handler_malloc(void *Py_UNUSED(context), size_t bytes)
 {

@@ -7,10 +7,8 @@
 #include "py/base/python.h"
 #include "py/operands/dlpack.h"
 
-/* One more than the dtype by NumPy's number, 0 for those that vecadd does not add. Includes C's other 64-bit integer
- * type. */
 #define OF_NUMPY(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [NUMPY] = DTYPE_##ID + 1,
-static const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
+const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
     EACH_NUMPY_DTYPE(OF_NUMPY)[NPY_LONGLONG] = DTYPE_INT64 + 1,
     [NPY_ULONGLONG] = DTYPE_UINT64 + 1,
 };
@@ -52,25 +50,13 @@ ml_type_num(struct module_state *state, enum dtype dtype)
     return *known;
 }
 
-/* Not inlined: inlining would make a look at NumPy's own dtypes save and restore more registers. */
-static __attribute__((noinline)) int
+int
 ml_dtype_of(struct module_state *state, int type_num)
 {
     for (int dtype = NUMPY_DTYPES; dtype < DTYPE_COUNT && type_num >= NPY_USERDEF && !PyErr_Occurred(); dtype++)
         if (type_num == ml_type_num(state, (enum dtype)dtype))
             return dtype;
     return -1;
-}
-
-int
-dtype_of_descr(struct module_state *state, PyArray_Descr *descr)
-{
-    int type_num = descr->type_num;
-    if (!PyArray_ISNBO(descr->byteorder) || PyDataType_METADATA(descr))
-        return -1;
-    if (type_num >= 0 && type_num < NPY_NTYPES_LEGACY)
-        return (int)dtype_of_type_num[type_num] - 1;
-    return ml_dtype_of(state, type_num);
 }
 
 PyArray_Descr *

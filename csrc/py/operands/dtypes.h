@@ -1,14 +1,30 @@
-/* Dtypes of NumPy's, ml_dtypes' and DLPack's, and that of a sum: by NumPy's rules, asked of numpy.add itself and
- * remembered, or by those of the operands' library. */
+/* The dtypes of NumPy, ml_dtypes and DLPack, and the dtype of a sum: by NumPy's rules, which numpy.add is asked for
+ * once, or by those of the operands' library. */
 #ifndef VECADD_PY_OPERANDS_DTYPES_H
 #define VECADD_PY_OPERANDS_DTYPES_H
 
 #include "base/strided.h"
 #include "py/operands/operands.h"
 
+/* One more than the dtype by NumPy's number, 0 for those that vecadd does not add. Includes C's other 64-bit integer
+ * type. */
+extern const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY];
+
+/* dtype_of_descr for the numbers of other libraries' dtypes. */
+int ml_dtype_of(struct module_state *state, int type_num);
+
 /* The dtype of a NumPy dtype object, or -1 where vecadd does not add it, as with another byte order or metadata, and
- * with an exception set where ml_dtypes could not be looked at. */
-int dtype_of_descr(struct module_state *state, PyArray_Descr *descr);
+ * with an exception set where ml_dtypes could not be read. Inline: every call begins with it. */
+static inline int
+dtype_of_descr(struct module_state *state, PyArray_Descr *descr)
+{
+    const int type_num = descr->type_num;
+    if (!PyArray_ISNBO(descr->byteorder) || PyDataType_METADATA(descr))
+        return -1;
+    if (type_num >= 0 && type_num < NPY_NTYPES_LEGACY)
+        return (int)dtype_of_type_num[type_num] - 1;
+    return ml_dtype_of(state, type_num);
+}
 
 /* A new reference to the NumPy dtype object; NULL with an exception for a dtype of ml_dtypes that is not imported. */
 PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);

@@ -55,7 +55,8 @@ read_number(PyObject *pair, Py_ssize_t at, const char *what, int32_t *number)
     if (found == *number)
         return 0;
     PyErr_Format(PyExc_ValueError,
-                 "%s: __dlpack_device__() gives %R, which is no DLPack device: its numbers have 32 bits", what, pair);
+                 "%s: __dlpack_device__() gives %R, which is not a DLPack device: its numbers have 32 bits", what,
+                 pair);
     return -1;
 }
 
@@ -254,7 +255,7 @@ check_pointer(const struct dl_tensor *tensor, const char *what, const struct ope
 }
 
 /* `captured_on`: the tensor's device where its stream captures, else -1. The driver does not know memory that a capture
- * allocates before the graph runs: there the producer's word on the device has to do. */
+ * allocates before the graph runs: there the producer alone knows the device. */
 static int
 read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, int captured_on,
           struct owned_operand *result)
@@ -298,7 +299,7 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
         device_make_current(device, &before, &status) < 0)
         return fail_with(state, &status);
     /* A capturing stream may not wait for work outside, which ends the capture, nor the legacy default stream for work
-     * inside: the order is left to the caller. Without a library, DLPack's own word for no order is -1. */
+     * inside: the order is left to the caller. Without a library it is -1, DLPack's value for no order. */
     PyObject *handle = *captured && library ? PyObject_GetAttrString(library->object, "no_order")
                        : *captured          ? PyLong_FromLong(-1)
                        : stream             ? PyLong_FromVoidPtr(stream)

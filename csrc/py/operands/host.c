@@ -55,7 +55,7 @@ why_no_array(PyObject *object)
     return PyArray_IsAnyScalar(object)                     ? "an operand is a number"
            : PyArray_Check(object)                         ? "an operand is of a subclass of ndarray"
            : PyList_Check(object) || PyTuple_Check(object) ? "an operand is a list or a tuple"
-                                                           : "an operand is no NumPy array";
+                                                           : "an operand is not a NumPy array";
 }
 
 const char *

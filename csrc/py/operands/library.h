@@ -1,4 +1,4 @@
-/* What is asked of a library of arrays: Python objects, of vecadd/interop. */
+/* Libraries of arrays: what vecadd asks of them through vecadd/interop, read once where it does not change. */
 #ifndef VECADD_PY_OPERANDS_LIBRARY_H
 #define VECADD_PY_OPERANDS_LIBRARY_H
 

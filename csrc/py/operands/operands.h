@@ -15,7 +15,7 @@ extern const char *const role_name[ROLE_COUNT]; /* "a", "b", "out" */
 
 /* Describes a host addition. Its operands have to be ndarrays (no subclass) of one of vecadd's dtypes, of one shape and
  * memory order, contiguous and aligned, with `out` NULL or writable and overlapping each input wholly or not at all.
- * add->c is NULL where out is. Returns NULL, or a short reason why this is no such addition, with an exception set
+ * add->c is NULL where out is. Returns NULL, or a short reason why this is not such an addition, with an exception set
  * where dtype_of_descr leaves one. */
 struct batch_add;
 const char *host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct batch_add *add);
@@ -220,7 +220,7 @@ struct host_sum {
 const char *host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 
-/* Describes out; false where it is no plain ndarray of a dtype that vecadd adds. */
+/* Describes out; false where it is not a plain ndarray of a supported dtype. */
 bool host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand);
 
 #endif

@@ -283,7 +283,7 @@ has_odd_stride(const struct owned_operand *tensor)
     return false;
 }
 
-/* Whether the tensor is no negated view. is_neg() takes 0.18 us because PyTorch releases the GIL in it, and would
+/* Whether the tensor is not a negated view. is_neg() takes 0.18 us because PyTorch releases the GIL in it, and would
  * lengthen the reading of a list by half, so it is called for views alone. What is negated is a view: the imaginary
  * part of a conjugated tensor, whose elements are an even number apart in each view of it, or torch._neg_view()'s of
  * any tensor. PyTorch does not say of inference tensors that they are views. Not detected is the `data` of a view of
@@ -302,7 +302,7 @@ is_not_negated(const struct module_state *state, PyObject *tensor, const struct 
 }
 
 /* Whether kernels of ours may add the tensor: PyTorch records nothing now, and the tensor needs no gradient, has no
- * names and is no conjugated or negated view. */
+ * names and is not a conjugated or negated view. */
 static bool
 torch_is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
                struct operand_reader *reader, const struct owned_operand *result)
