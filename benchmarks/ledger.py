@@ -45,11 +45,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.steps import stages_of
-from vecadd.bench.tables.table import markdown
+from vecadd.figures import Figure, row_of_figure
+from vecadd.tables import markdown, show_gain, show_rate, show_seconds, show_size
 
 MACHINE = "h200"  # whose rows decide: the sentences speak of its GPU
 NEAR = 0.05  # a step holds where our gain is this near to the document's
@@ -122,7 +120,7 @@ class Recorded:
     """The recorded rows, and the operations of an expression on them. ``sweeps`` are those asked for so far,
     ``elements`` is the size of the last gain."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Figure]) -> None:
         self.rows = list(rows)
         self.sweeps: list[str] = []
         self.elements = 0
@@ -133,7 +131,7 @@ class Recorded:
             "largest": self.largest,
         }  # fmt: skip
 
-    def named(self, name: str) -> list[Row]:
+    def named(self, name: str) -> list[Figure]:
         """The rows that a name means."""
         sweep, rung, *more = name.split()
         wanted = {"rung": rung, "dtype": "float32", **dict(word.split("=") for word in more)}
@@ -144,7 +142,7 @@ class Recorded:
             raise NotRecordedError(f"No row of {rung} {wanted['dtype']} ({sweep}) is recorded.")
         return found
 
-    def fastest(self, name: str) -> dict[int, Row]:
+    def fastest(self, name: str) -> dict[int, Figure]:
         """The fastest of these rows by their number of elements."""
         return {row.n: row for row in sorted(self.named(name), key=_seconds, reverse=True)}
 
@@ -172,23 +170,23 @@ class Recorded:
         return str(max(entries, key=lambda entry: entries[entry])).replace("_", " ")
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: Figure) -> float:
     return row.seconds or inf
 
 
-def _facts(row: Row) -> dict[str, Any]:
+def _facts(row: Figure) -> dict[str, Any]:
     """All that the row says. A choice's name is in its params, its number in the rung's parameters."""
-    return {**vars(row), **row.params.get("parameters", {}), **row.params}
+    return {**row_of_figure(row), **row.params.get("parameters", {}), **row.params}
 
 
-def _matches(row: Row, wanted: Mapping[str, str]) -> bool:
+def _matches(row: Figure, wanted: Mapping[str, str]) -> bool:
     """Whether the row says one of the words, with bars between them, of each name, and all its parameters are named."""
     facts = {**_facts(row), "n": show_size(row.n)}
     unnamed = row.params.get("parameters", {}).keys() - wanted.keys() - {"adds"}
     return not unnamed and all(str(facts.get(name)) in words.split("|") for name, words in wanted.items())
 
 
-def _said(row: Row, path: str, name: str) -> Any:
+def _said(row: Figure, path: str, name: str) -> Any:
     """What the row says there. Raises NotRecordedError where it says nothing."""
     found: Any = {**_facts(row), "element": _seconds(row) / row.n, "stages": stages_of(row) or {}}
     for part in path.split("."):
@@ -198,7 +196,7 @@ def _said(row: Row, path: str, name: str) -> Any:
     return found
 
 
-def judge(claim: Mapping[str, str], rows: Iterable[Row]) -> Judged:
+def judge(claim: Mapping[str, str], rows: Iterable[Figure]) -> Judged:
     """The claim's verdict by these rows; OPEN where they lack what it needs."""
     if "verdict" in claim:
         return Judged(claim, claim["verdict"], claim["shown"], claim["rule"], claim["why"])
@@ -248,7 +246,7 @@ def _step(step: Mapping[str, str]) -> Mapping[str, str]:
 CLAIMS: Sequence[Mapping[str, str]] = [*LEDGER["claims"], *map(_step, LEDGER["steps"])]
 
 
-def ledger(rows: list[Row]) -> list[str]:
+def ledger(rows: list[Figure]) -> list[str]:
     """How many claims hold, and each of them: what the document says, our figure beside its, and why."""
     found: dict[str, list[Judged]] = {claim["document"]: [] for claim in CLAIMS}
     for claim in CLAIMS:
@@ -278,7 +276,7 @@ def _shown_by(judged: Judged) -> str:
     return ", ".join(f"[{Path(file).name}](../benchmarks/{file})" for file in files)
 
 
-def steps(rows: list[Row]) -> list[str]:
+def steps(rows: list[Figure]) -> list[str]:
     """The documents' steps: their gain, ours, and why the two differ."""
     lines = []
     for step in LEDGER["steps"]:
@@ -291,7 +289,7 @@ def steps(rows: list[Row]) -> list[str]:
     )
 
 
-def lessons(rows: list[Row]) -> list[str]:
+def lessons(rows: list[Figure]) -> list[str]:
     """What the refuted claims teach: paragraphs, without those that need a row that is not recorded."""
     lines: list[str] = []
     for lesson in LEDGER["lessons"]:

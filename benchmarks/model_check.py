@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core
-from vecadd.bench import results
+from vecadd.figures import Figure, Run, read_run
 from vecadd.model import Limits, Prediction, predict
 
 WITHIN = 0.10
@@ -85,21 +85,20 @@ class Compared:
         )
 
 
-def compare(file: Mapping[str, Any]) -> tuple[list[Compared], Counter[str]]:
-    """The cells of a result file that the model covers, and the number of the others by reason."""
-    meta = file["meta"]
-    gpu = meta["gpu"][0] if meta["gpu"] else {}
-    limits = Limits.of(meta["limits"])
+def compare(run: Run) -> tuple[list[Compared], Counter[str]]:
+    """The cells of a run that the model covers, and the number of the others by reason."""
+    gpu = run.meta["gpu"][0] if run.meta["gpu"] else {}
+    limits = Limits.of(run.meta["limits"])
     rungs = {rung["name"]: rung for rung in _core.rungs()}
     compared, left_out = [], Counter[str]()
-    for row in file["rows"]:
-        if row["sweep"] not in SWEEPS or row["rung"] not in rungs:
+    for figure in run.figures:
+        if figure.sweep not in SWEEPS or figure.name not in rungs:
             continue
-        if not row["seconds"]:
+        if not figure.seconds:
             left_out["failed"] += 1
             continue
         try:
-            compared.append(_compared(row, rungs[row["rung"]], gpu, limits))
+            compared.append(_compared(figure, figure.seconds, rungs[figure.name], gpu, limits))
         except ValueError as error:
             left_out[str(error)] += 1
     return compared, left_out
@@ -115,16 +114,14 @@ def explanations(misses: Sequence[Compared]) -> dict[str, list[Compared]]:
     return found
 
 
-def _compared(row: Mapping[str, Any], rung: Mapping[str, Any], gpu: Mapping[str, Any], limits: Limits) -> Compared:
-    params = row["params"]
-    chosen = params.get("parameters", {})
-    block = params.get("block", 0)
-    threads = block[0] * block[1] * block[2] if isinstance(block, list) else block
-    prediction = predict(rung, None, gpu, limits, row["dtype"], row["n"], chosen, block=threads)
-    shown = " ".join(f"{name}={value}" for name, value in {**chosen, "block": threads}.items() if value)
-    return Compared(
-        row["sweep"], f"{row['sweep']} {row['rung']} {row['dtype']} {row['n']} {shown}", row["seconds"], prediction
-    )
+def _compared(
+    figure: Figure, seconds: float, rung: Mapping[str, Any], gpu: Mapping[str, Any], limits: Limits
+) -> Compared:
+    chosen, block = figure.params.get("parameters", {}), figure.params.get("block", 0)
+    prediction = predict(rung, None, gpu, limits, figure.dtype, figure.n, chosen, block=block)
+    shown = " ".join(f"{name}={value}" for name, value in {**chosen, "block": block}.items() if value)
+    name = f"{figure.sweep} {figure.name} {figure.dtype} {figure.n} {shown}"
+    return Compared(figure.sweep, name, seconds, prediction)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compared, left_out = [], Counter[str]()
     print(f"{'cell':58} {'measured us':>12} {'expected us':>12} {'error':>9}  decided by")
     for path in chosen.files:
-        of_file, others = compare(results.load(path))
+        of_file, others = compare(read_run(path))
         for cell in of_file:
             if not (chosen.misses and cell.within):
                 print(cell.line())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench import results
+from vecadd.figures import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -23,7 +23,7 @@ COLOURS = 48  # of the palette, in an octree, which keeps the few pixels of a ra
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of `vecadd.bench.plots` and the recorded file that it is drawn from."""
+    """A picture of `vecadd bench` and the recorded file that it is drawn from."""
 
     file: str
     figure: str
@@ -52,16 +52,17 @@ def draw(picture: Picture) -> bytes:
     """The picture as a PNG file. Raises ValueError where the file has nothing to draw it from."""
     from PIL import Image, PngImagePlugin
 
-    from vecadd.bench import plots
+    from vecadd.bench import plot
+    from vecadd.bench.sweeps import draw_picture
 
-    meta, rows = results.read(picture.path)
-    figure = plots.figure(meta, rows, picture.figure, recorded=True)
-    if figure is None:
+    run = read_run(picture.path)
+    drawing = draw_picture(run, picture.figure)
+    if drawing is None:
         raise ValueError(f"{picture.path} has no rows for the figure {picture.figure!r}")
     drawn, written = io.BytesIO(), io.BytesIO()
-    plots.write(figure, drawn, "png")
+    plot.write(drawing, drawn, "png")
     text = PngImagePlugin.PngInfo()
-    text.add_text(SOURCE, source(picture, meta))
+    text.add_text(SOURCE, source(picture, run.meta))
     few = Image.open(drawn).convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     few.save(written, "png", optimize=True, pnginfo=text)
     return written.getvalue()

@@ -30,12 +30,12 @@ import numpy as np
 import zarr
 
 import vecadd
-from benchmarks.tables.stores import REFERENCE, table
+from benchmarks.tables.stores import DISK, REFERENCE, table
 from vecadd._command import target
-from vecadd.bench import machine, results
-from vecadd.bench.results import Row
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
+from vecadd.tables import Screen
 
 SWEEP = "stores"
 METHOD = (
@@ -48,7 +48,6 @@ CLOCK = (
     "that of two threads that read the operands' files and write those of one of them again"
 )
 
-DISK = "the disk, moving as much"
 LIBRARIES = ("zarr", "dask", "distributed", "cubed")  # whose versions the result has
 ROWS = 1 << 12  # elements along the first axis
 ROUNDS = 6  # the fewest of which `vecadd compare` takes p10 and p90
@@ -87,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = machine.conditions_since(conditions)
         meta = machine.meta(info(), found, method=METHOD, clocks={SWEEP: CLOCK}, missing=missing, rounds=given.rounds)
         meta["versions"] |= {name: version(name) for name in LIBRARIES if importlib.util.find_spec(name)}
-        results.write(given.json, meta, rows)
+        write_run(given.json, meta, rows)
     return 0
 
 
@@ -292,16 +291,16 @@ CONTESTANTS: Mapping[str, tuple[Run, Callable[[int], contextlib.AbstractContextM
 }
 
 
-def row_of(name: str, runs: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> Row:
+def row_of(name: str, runs: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> Figure:
     """A contestant's median, and that of its share of the disk's own speed. The spread is left out where there are too
     few rounds for it; the samples are all there."""
     mine = [run for run in runs if run["contestant"] == name]
     seconds, moving = ([run["seconds"] for run in runs if run["contestant"] == who] for who in (name, DISK))
     low, high = np.percentile(seconds, (10, 90))
     nbytes = 3 * asked["mib"] << 20
-    return Row(
+    return Figure(
         sweep=SWEEP,
-        rung=name,
+        name=name,
         dtype="float64",
         n=nbytes // 24,
         params={
@@ -310,12 +309,10 @@ def row_of(name: str, runs: Sequence[Mapping[str, Any]], asked: Mapping[str, Any
             "tasks": max(run["tasks"] for run in mine),
             "samples": seconds,
         },
-        seconds=median(seconds),
+        value=median(seconds),
         spread=(low, high) if len(seconds) >= ROUNDS else None,
         bytes=nbytes,
-        gbps=nbytes / median(seconds) / 1e9,
-        limit_gbps=nbytes / median(moving) / 1e9,
-        fraction=median(disk / own for disk, own in zip(moving, seconds, strict=True)),
+        limit=nbytes / median(moving) / 1e9,
         checked=name != DISK,
     )
 

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from benchmarks.tables.why import cost_table, is_within, program_table
 from vecadd._command import target
-from vecadd.bench import machine, results
-from vecadd.bench.results import Row
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine
 from vecadd.bench.timing import paired_interval
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
+from vecadd.tables import Screen
 from vecadd.why import recording
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "why"
@@ -88,12 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json is not None:
         conditions = machine.conditions_since(conditions)
         meta = machine.meta(info(), conditions, method=METHOD, clocks=CLOCKS)
-        results.write(given.json, meta, [*rows, *costs])
+        write_run(given.json, meta, [*rows, *costs])
     Screen(sys.stderr).show([program_table(rows), *([cost_table(costs)] if costs else [])])
     return 0 if all(map(is_within, rows)) else 1
 
 
-def measured(program: Program, rounds: int) -> Row:
+def measured(program: Program, rounds: int) -> Figure:
     """The medians of a program's rounds, and the predicted and the measured gain of each round."""
     pairs = [
         prediction(program.reason, receipt(program.name, "slow"), receipt(program.name, "mended"))
@@ -109,25 +109,9 @@ def measured(program: Program, rounds: int) -> Row:
         "rounds": [[pair["predicted"], pair["measured"]] for pair in pairs],
     }
     seconds = median(pair["seconds"] for pair in pairs)
-    return _row(PREDICTED, program.name, program.dtype, program.n, params, seconds, pairs[0]["bytes"])
-
-
-def _row(sweep: str, name: str, dtype: str, n: int, params: dict[str, Any], seconds: float, nbytes: int) -> Row:
-    """Of additions that nothing limits here, whose sums others compare."""
-    return Row(
-        sweep=sweep,
-        rung=name,
-        dtype=dtype,
-        n=n,
-        params=params,
-        seconds=seconds,
-        spread=None,
-        bytes=nbytes,
-        gbps=nbytes / seconds / 1e9,
-        limit_gbps=None,
-        fraction=None,
-        checked=False,
-    )
+    return Figure(
+        PREDICTED, program.name, program.dtype, program.n, params, value=seconds, bytes=pairs[0]["bytes"]
+    )  # what limits these additions is not known, and others compare their sums
 
 
 def prediction(reason: str, slow: Mapping[str, Any], mended: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +139,7 @@ def receipt(name: str, version: str) -> dict[str, Any]:
     return found
 
 
-def cost(n: int) -> Row:
+def cost(n: int) -> Figure:
     """Seconds of a + b without a receipt and with one, and the intervals of their ratios: with to without, and of those
     without to the same again."""
     a, b = np.ones((2, n), np.float32)
@@ -181,7 +165,7 @@ def cost(n: int) -> Row:
         "ratio_interval": [low, high],
         "same_interval": [least, most],
     }
-    return _row(COST, "a + b", "float32", n, params, median(taken["off"]), 12 * n)
+    return Figure(COST, "a + b", "float32", n, params, value=median(taken["off"]), bytes=12 * n)
 
 
 def _session(a: NDArray[Any], b: NDArray[Any], calls: int) -> float:

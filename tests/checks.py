@@ -10,7 +10,7 @@ import pytest
 from conftest import child_environment
 
 from vecadd import _machine, cli
-from vecadd.bench import limits, machine, timing
+from vecadd.bench import machine, probes, timing
 from vecadd.check import document, findings, measure
 from vecadd.check.findings import Finding, Found
 from vecadd.check.rows import GROUPS, Expected
@@ -57,9 +57,9 @@ def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECONDS", 1e-3)
     monkeypatch.setattr(measure, "ENOUGH", 1)
     monkeypatch.setattr(measure, "PAIR_BYTES", 1 << 12)
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
-    monkeypatch.setattr(limits, "PROBE_ROUNDS", 1)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
+    monkeypatch.setattr(probes, "PROBE_ROUNDS", 1)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     monkeypatch.setattr(timing, "SETTLE", 0.0)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])  # for the child that looks for GPUs
 

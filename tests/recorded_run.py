@@ -6,6 +6,7 @@ from typing import Any
 
 def save(path: Path, seconds: float, **counts: Any) -> None:
     """Writes the counts, the machine, the day and the commit of such a run as JSON."""
-    from vecadd.bench import machine, results  # not before: stream_orders.py is a plugin that loads the double
+    from vecadd.bench import machine  # not before: stream_orders.py is a plugin that loads the double
+    from vecadd.figures import write_json
 
-    results.save(path, {**machine.origin(), "seconds": round(seconds, 1), **counts})
+    write_json(path, {**machine.origin(), "seconds": round(seconds, 1), **counts})

@@ -21,7 +21,8 @@ class Variable:
 RUNNING = (
     Variable("VECADD_NUM_THREADS", "threads of an addition on the host, 1 to 256; else all processors it may use"),
     Variable(
-        "VECADD_WAKE_BYTES", "the least bytes of a sum for which sleeping threads are woken on the host; else 524288"
+        "VECADD_WAKE_BYTES",
+        "bytes of a sum on the host from which sleeping threads are woken; else 512 KiB, or 2 MiB with two or three",
     ),
     Variable("VECADD_SIMD", "the instruction set on the host; else the best of those that `vecadd info` lists"),
     Variable(

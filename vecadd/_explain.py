@@ -11,8 +11,7 @@ import numpy as np
 
 from vecadd import _core
 from vecadd._numpy_call import check, own_rules
-from vecadd._rows import Row, as_html, as_text, bytes_text
-from vecadd.bench.show import show_seconds
+from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html, show_seconds
 
 _ROUTES = {
     "host": "the processor adds",
@@ -57,8 +56,8 @@ class Explanation:
     operands: Mapping[str, str] = field(default_factory=dict)
     tuned: str | None = None
 
-    def _rows(self) -> list[Row]:
-        rows: list[Row] = [(self.route, [_ROUTES[self.route]]), ("why", [self.why])]
+    def _rows(self) -> list[Pair]:
+        rows: list[Pair] = [(self.route, [_ROUTES[self.route]]), ("why", [self.why])]
         rows += [(name, [text]) for name, text in self.operands.items()]
         for name, value in self.details.items():
             shown = f"cuda:{value}" if name == "device" and value is not None else str(value)
@@ -70,12 +69,12 @@ class Explanation:
         return rows
 
     def __str__(self) -> str:
-        return as_text(self._rows())
+        return show_pairs(self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self._rows())
+        return show_pairs_as_html(self._rows())
 
 
 def explain(
@@ -191,7 +190,7 @@ def _described(x: Any) -> str:
     shape, dtype, nbytes = (_read(x, name) for name in ("shape", "dtype", "nbytes"))
     if shape is None or dtype is None:
         return f"a {_kind(x)}"
-    size = f", {bytes_text(nbytes)}" if isinstance(nbytes, int) else ""
+    size = f", {show_bytes(nbytes)}" if isinstance(nbytes, int) else ""
     return f"{_kind(x)}, {dtype}, shape {tuple(shape)}{size}{_layout(x)}"
 
 

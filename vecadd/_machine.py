@@ -10,8 +10,8 @@ from typing import Any
 from vecadd import _core, _host, _nvidia_smi
 from vecadd._environment import Variable, of_child, settings
 from vecadd._explain import tuned_words
-from vecadd._rows import Row, as_html, as_text, bytes_text
 from vecadd._version import package_version
+from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
 
@@ -88,12 +88,12 @@ class Info:
         return asdict(self, dict_factory=_with_lists)
 
     def __str__(self) -> str:
-        return as_text(_rows(self))
+        return show_pairs(_rows(self))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(_rows(self))
+        return show_pairs_as_html(_rows(self))
 
 
 def look() -> Info:
@@ -251,7 +251,7 @@ def _cpu() -> Cpu:
     )
 
 
-def _rows(found: Info) -> list[Row]:
+def _rows(found: Info) -> list[Pair]:
     """The lines of the text and of the notebook's table: a name and its values."""
     cpu = found.cpu
     gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in found.gpus]
@@ -263,8 +263,8 @@ def _rows(found: Info) -> list[Row]:
         ("CPU", [cpu.model or "unknown"]),
         ("SIMD", [f"{cpu.simd or 'unknown'} (of {', '.join(cpu.simd_levels)})"]),
         ("threads", [str(cpu.threads)]),
-        ("caches", [", ".join(f"L{i} {bytes_text(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
-        ("memory", [bytes_text(cpu.memory)]),
+        ("caches", [", ".join(f"L{i} {show_bytes(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
+        ("memory", [show_bytes(cpu.memory)]),
         *([("tuned", found.tuned)] if found.tuned else []),
         ("environment", [str(variable) for variable in found.environment]),
     ]
@@ -275,7 +275,7 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
     ecc = {None: "unknown", True: "on", False: "off"}[gpu.ecc]
     return [
         f"{gpu.name}, compute capability {gpu.compute_capability}, {gpu.multiprocessors} SMs",
-        f"memory {bytes_text(gpu.memory)}, {bandwidth} in theory, ECC {ecc}, L2 {bytes_text(gpu.l2)}",
+        f"memory {show_bytes(gpu.memory)}, {bandwidth} in theory, ECC {ecc}, L2 {show_bytes(gpu.l2)}",
         f"{_link(gpu.link_generation, gpu.link_width)} now, "
         f"{_link(gpu.link_generation_max, gpu.link_width_max)} at most",
     ]

@@ -39,7 +39,7 @@ from vecadd import _core
 from vecadd._dask_threads import dask_threads
 from vecadd._names import unknown
 from vecadd._sum import shape_and_dtype
-from vecadd._temporary import beside
+from vecadd._temporary import temporary_name
 
 dask: Any = import_module("dask")
 
@@ -534,7 +534,7 @@ def _prefix(name: str | Store) -> Iterator[str | Store]:
 def _folder(path: Path, sync: bool) -> Iterator[str]:
     """A hidden folder beside the path, which takes its place when the block ends, or is removed where that fails."""
     replaces = path.exists()
-    working = beside(path)
+    working = temporary_name(path)
     working.mkdir()
     try:
         if replaces:

@@ -13,8 +13,8 @@ from typing import Any
 from vecadd._command import STDOUT, UnaskableError, epilog
 from vecadd._extras import need
 from vecadd._terminal import status_line
-from vecadd.bench.show import show_rate, show_seconds
 from vecadd.files import add_files
+from vecadd.tables import show_rate, show_seconds
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 

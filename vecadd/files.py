@@ -26,7 +26,7 @@ from numpy.lib import format as npy
 from vecadd import _core
 from vecadd._npy_input import Input, open_input
 from vecadd._sum import shape_and_dtype
-from vecadd._temporary import beside
+from vecadd._temporary import temporary_name
 from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
@@ -164,7 +164,7 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
     """
     place = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
     mode = _mode_of(place)
-    temporary = beside(place)
+    temporary = temporary_name(place)
     # A folder that may be written but not listed can be named, and cannot be synced.
     listed = os.access(place.parent, os.R_OK)
     folder = os.open(place.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)

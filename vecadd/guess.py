@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
 
-from vecadd.bench.show import show_gain, show_rate
+from vecadd.tables import show_gain, show_rate
 
 __all__ = ["Guess", "guess"]
 

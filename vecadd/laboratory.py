@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from vecadd import _carried, _core, ladder
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes as bench_axes
-from vecadd.bench import machine, results
-from vecadd.bench.axes import Axes, show_size
-from vecadd.bench.ladder import is_usual
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
-from vecadd.bench.show import show_gain, show_rate, show_seconds
-from vecadd.bench.sweeps import SWEEPS
+from vecadd.bench import machine, plot
+from vecadd.bench import options as bench_options
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
+from vecadd.bench.sweeps import SWEEPS, draw_picture
+from vecadd.figures import Figure, Run, read_run, show_date
 from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
+from vecadd.model.theory import has_defaults
+from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
     from vecadd.code.text import Code
 
@@ -49,29 +49,42 @@ class Measured:
     """What a sweep gave, here or when it was recorded; ``meta, rows, recorded = measured`` takes it apart."""
 
     sweep: str
-    meta: dict[str, Any]
-    rows: list[Row]
-    recorded: bool
+    run: Run
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Where, when and how it was measured."""
+        return self.run.meta
+
+    @property
+    def rows(self) -> Sequence[Figure]:
+        """The figures."""
+        return self.run.figures
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it was read from a file."""
+        return self.run.path is not None
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.meta, self.rows, self.recorded))
 
     def only(self, *rungs: str) -> "Measured":
         """This measurement with only the rows of these rungs: for a picture of few lines."""
-        return replace(self, rows=[row for row in self.rows if row.rung in rungs])
+        return replace(self, run=replace(self.run, figures=[row for row in self.rows if row.name in rungs]))
 
     @property
     def gpu(self) -> dict[str, Any] | None:
         """Facts of the GPU, as `vecadd.model` takes them; None where there was none."""
         return next(iter(self.meta.get("gpu", [])), None)
 
-    def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Row | None:
+    def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Figure | None:
         """The fastest row of a rung: at this size (None: the largest that it ran at), of this dtype and with these of
         its parameters; None where there is none."""
         found = [
             row
             for row in self.rows
-            if row.rung == rung
+            if row.name == rung
             and row.seconds is not None
             and "stage" not in row.params  # a document's stage is not a whole round trip
             and n in (None, row.n)
@@ -94,9 +107,9 @@ class Measured:
         rows = [
             row
             for row in self.rows
-            if row.rung == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
+            if row.name == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
         ]
-        as_usual = [row for row in rows if is_usual(known, row.params.get("parameters", {}))]
+        as_usual = [row for row in rows if has_defaults(known, row.params.get("parameters", {}))]
         found: dict[int, float] = {}
         for row in as_usual or rows:
             found[row.n] = min(row.seconds or 0.0, found.get(row.n, row.seconds or 0.0))
@@ -162,31 +175,25 @@ class Measured:
         nothing to draw it from. Raises ImportError without matplotlib."""
         if not self.rows:
             return None
-        from vecadd.bench import plots
-
-        figure = plots.figure(self.meta, self.rows, name or self.sweep, recorded=self.recorded)
-        return None if figure is None else Picture(figure)
+        drawing = draw_picture(self.run, name or self.sweep)
+        return None if drawing is None else Picture(drawing)
 
 
 class Picture:
     """A figure that a notebook shows when it is a cell's last value; its ``repr`` is its alternative text: the given
     one, else what the figure's titles, axes and legends say."""
 
-    def __init__(self, figure: "Figure", text: str | None = None) -> None:
+    def __init__(self, figure: "Drawing", text: str | None = None) -> None:
         self.figure = figure
         self.text = text
 
     def __repr__(self) -> str:
-        from vecadd.bench.plots.alternative_text import alternative_text
-
-        return alternative_text(self.figure) if self.text is None else self.text
+        return plot.describe_drawing(self.figure) if self.text is None else self.text
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
         """The picture, and its metadata in a notebook."""
-        from vecadd.bench import plots
-
         target = io.BytesIO()
-        plots.write(self.figure, target, "png")
+        plot.write(self.figure, target, "png")
         return target.getvalue(), {"alt": repr(self)}
 
 
@@ -201,9 +208,9 @@ def measure(
     brief: bool = False,
 ) -> Measured:
     """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
-    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those of
-    the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at only a few of the
-    sweep's own sizes; recorded rows are not reduced.
+    recorded rows of it. The options are those of the command: sizes in elements, names of dtypes and rungs (None: those
+    of the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at only a few of
+    the sweep's own sizes; recorded rows are not reduced.
 
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
@@ -214,7 +221,7 @@ def measure(
     folder.
     """
     _check_names(sweep, dtypes or (), rungs or ())
-    axes = Axes(
+    options = Options(
         sizes=None if sizes is None else tuple(sizes),
         dtypes=None if dtypes is None else tuple(dtypes),
         rungs=None if rungs is None else tuple(rungs),
@@ -223,7 +230,7 @@ def measure(
         brief=brief,
     )
     why = _why_not_here(sweep)
-    measured = _run(sweep, axes) if why is None else _read(sweep, axes)
+    measured = _run(sweep, options) if why is None else _read(sweep, options)
     print(f"{sweep}: {_source(measured, why)}")
     return measured
 
@@ -264,15 +271,15 @@ def machines(one: Measured, other: Measured) -> None:
     if first == second:
         print(f"{one.sweep} and {other.sweep} are of one machine, {first}: their times can be compared.")
         return
-    there = _read("host", Axes(rungs=("add",)), second)
-    n = max({row.n for row in one.rows if row.rung == "add"} & {row.n for row in there.rows}, default=None)
+    there = _read("host", Options(rungs=("add",)), second)
+    n = max({row.n for row in one.rows if row.name == "add"} & {row.n for row in there.rows}, default=None)
     words = f"{one.sweep} is of {_host_of(one)}, and {other.sweep} of another machine, {_host_of(other)}"
     here, beside = (measured.fastest("add", n) for measured in (one, there))
     if here and beside and n:
         words += (
             f": add on the processor takes {show_seconds(here.seconds or 0.0)} on the first and "
             f"{show_seconds(beside.seconds or 0.0)} on the second, for {show_size(n)} elements, because their memory "
-            f"gives it {shown(here.limit_gbps)} and {shown(beside.limit_gbps, 'GB/s')}"
+            f"gives it {shown(here.limit)} and {shown(beside.limit, 'GB/s')}"
         )
     print(f"{words}; so compare each time with those of its own machine.")
 
@@ -303,15 +310,15 @@ def _check_names(sweep: str, dtypes: Sequence[str], rungs: Sequence[str]) -> Non
     try:
         for rung in rungs:
             if rung not in _recorded_rungs():  # a build without CUDA knows fewer
-                bench_axes.rungs(rung)
+                bench_options.parse_rungs(rung)
         for dtype in dtypes:
-            bench_axes.dtypes(dtype)
+            bench_options.parse_dtypes(dtype)
     except ArgumentTypeError as error:
         raise ValueError(str(error)) from None
 
 
 def _recorded_rungs() -> set[str]:
-    return set() if _core.CUDA_BUILD else {row.rung for path in _carried.results() for row in results.read(path)[1]}
+    return set() if _core.CUDA_BUILD else {row.name for path in _carried.results() for row in read_run(path).figures}
 
 
 @cache
@@ -327,35 +334,35 @@ def _why_not_here(sweep: str) -> str | None:
     return f"no GPU here: {found.gpu_reason}" if SWEEPS[sweep].needs_gpu and not found.gpus else None
 
 
-def _run(sweep: str, axes: Axes) -> Measured:
+def _run(sweep: str, options: Options) -> Measured:
     conditions = machine.conditions_now()
-    running = Run(axes)
-    running.measure([SWEEPS[sweep]], lambda what, done, total: None)
-    for line in (*running.failures, *running.skipped):
+    session = Session(options)
+    session.measure([SWEEPS[sweep]], lambda what, done, total: None)
+    for line in (*session.failures, *session.skipped):
         print(line)
-    return Measured(sweep, running.meta(_found(), machine.conditions_since(conditions)), running.rows, recorded=False)
+    return Measured(sweep, session.result(_found(), machine.conditions_since(conditions)))
 
 
-def _read(sweep: str, axes: Axes, named: str | None = None) -> Measured:
-    """The rows of the newest file that has some for these axes, of the machine of that name or else preferably from one
-    with a GPU, so that a notebook's sweeps are from one machine."""
-    axes = replace(axes, dtypes=axes.dtypes or SWEEPS[sweep].dtypes)
+def _read(sweep: str, options: Options, named: str | None = None) -> Measured:
+    """The rows of the newest file that has some for these options, of the machine of that name or else preferably from
+    one with a GPU, so that a notebook's sweeps are from one machine."""
+    options = replace(options, dtypes=options.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
-        meta, rows = results.read(path)
-        wanted = [row for row in rows if row.sweep == sweep and _asked(row, axes)]
-        if wanted and named in (None, meta.get("machine")):
-            found.append(Measured(sweep, meta, wanted, recorded=True))
-    nothing = Measured(sweep, {}, [], recorded=True)
-    return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
+        run = read_run(path).of_sweep(sweep)
+        wanted = [row for row in run.figures if _asked(row, options)]
+        if wanted and named in (None, run.meta.get("machine")):
+            found.append(replace(run, figures=wanted))
+    newest = max(found, key=lambda run: (bool(run.meta["gpu"]), run.meta["date"]), default=Run({}, []))
+    return Measured(sweep, newest)
 
 
-def _asked(row: Row, axes: Axes) -> bool:
+def _asked(row: Figure, options: Options) -> bool:
     return (
-        (axes.sizes is None or row.n in axes.sizes)
-        and (axes.dtypes is None or row.dtype in axes.dtypes)
-        and (axes.rungs is None or row.rung in axes.rungs)
-        and (not axes.block or row.params.get("block") == axes.block)
+        (options.sizes is None or row.n in options.sizes)
+        and (options.dtypes is None or row.dtype in options.dtypes)
+        and (options.rungs is None or row.name in options.rungs)
+        and (not options.block or row.params.get("block") == options.block)
     )
 
 
@@ -368,10 +375,10 @@ def _source(measured: Measured, why: str | None) -> str:
     where = gpus[0] if gpus and SWEEPS[measured.sweep].needs_gpu else host
     if why is None:
         return f"measured on {where}"
-    return f"recorded on {where}, {results.dated(measured.meta)} ({why})"
+    return f"recorded on {where}, {show_date(measured.meta)} ({why})"
 
 
-def _line(row: Row) -> str:
+def _line(row: Figure) -> str:
     parts = [show_seconds(row.seconds or 0.0), f"{show_rate(row.gbps or 0.0)} GB/s"]
     if row.fraction is not None:
         parts.append(f"{percent(row.fraction)} of the limit")

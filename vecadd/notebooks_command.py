@@ -9,7 +9,7 @@ from shlex import quote
 from vecadd._carried import notebooks
 from vecadd._command import epilog, folder
 from vecadd._terminal import writable
-from vecadd.bench.results import replace
+from vecadd.figures import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     into.mkdir(parents=True, exist_ok=True)
     for path, written in content.items():
         try:
-            replace(path, written.decode())
+            replace_file(path, written.decode())
         except OSError as error:  # which names a temporary file, or none where the disk is full
             raise OSError(error.errno, error.strerror, str(path)) from error
         print(writable(str(path), sys.stdout))

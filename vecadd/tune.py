@@ -12,7 +12,6 @@ What wins is kept in a file for each GPU, which csrc/base/tuned_file.c reads.
 
 import argparse
 import itertools
-import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +25,13 @@ import numpy as np
 from vecadd import _core
 from vecadd._command import epilog
 from vecadd._names import unknown
-from vecadd._rows import bytes_text
 from vecadd._terminal import status_line
-from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.limits import FixedLimit
-from vecadd.bench.terminal import Screen
-from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
+from vecadd.bench.operands import Buffers, MemoryKind, Pattern
+from vecadd.bench.timing import Cell, Measurement, Samples, paired_ratio
+from vecadd.figures import replace_file
+from vecadd.model.theory import rotating_sets
+from vecadd.tables import Screen, show_bytes
 
 GONE = ("host", "routes")  # parts that earlier releases searched
 
@@ -149,9 +148,9 @@ def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
     sizes = [size for size in BYTES if size <= bench.memory]
     won, words = [], []
     for size in sizes:
-        tell(bytes_text(size))
+        tell(show_bytes(size))
         line, winner = _search_size(bench, size, config_for(shipped, size))
-        words.append(f"GPU {device}, {facts['name']}, {bytes_text(size)}: {line}")
+        words.append(f"GPU {device}, {facts['name']}, {show_bytes(size)}: {line}")
         if winner is not None:
             won.append(Won(size, winner))
     return Found(known["key"], table(shipped, sizes, won) if won else None, words)
@@ -217,7 +216,9 @@ class _Bench:
         self.capability: int = 10 * facts["cc_major"] + facts["cc_minor"]
         self._order = random.Random(device)
         self._patterns = {name: Pattern(np.dtype(name)) for name in DTYPES}
-        self._place = Place("device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True)
+        self._place = MemoryKind(
+            "device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True
+        )
 
     def ratios(
         self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
@@ -227,8 +228,8 @@ class _Bench:
         n = size // 3 // np.dtype(dtype).itemsize
         read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
         meeting = [Contestant(str(config), self._place, _timer(config, read_into)) for config in configs]
-        sets = rotation(size, self.l2, self.memory)
-        cell = Cell("tune", np.dtype(dtype), n, meeting, FixedLimit(None), sets)
+        sets = rotating_sets(size, self.l2, self.memory)
+        cell = Cell(np.dtype(dtype), n, meeting, sets=sets)
         measurement = Measurement(cell, self._patterns[dtype], self._order)
         measurement.run(seconds)
         for timed in measurement.timed:
@@ -251,7 +252,7 @@ def _timer(config: LaunchConfig, read_into: Any) -> Callable[[Sequence[Buffers]]
     return time
 
 
-def _refuse_failed(timed: Timed) -> None:
+def _refuse_failed(timed: Samples) -> None:
     if timed.error is not None:
         raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
 
@@ -274,20 +275,10 @@ def prepare(folder: Path) -> None:
 
 
 def write(key: str, rows: Sequence[tuple[int, LaunchConfig]]) -> Path:
-    """Writes the GPU's file in one step, to the disk: a reader finds the old one or the new one, whole. Returns its
-    path. Raises OSError where it cannot be written."""
+    """Writes the GPU's file whole or not at all, and returns its path. Raises OSError where it cannot be written."""
     lines = [f"recipe {start} {config.block} {config.loads} {config.demoted}" for start, config in rows]
     text = "\n".join([f"vecadd {_core.TUNED_VERSION} {key}", *lines, f"end {len(rows)}", ""])
     target = path(key)
     prepare(target.parent)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".tuned.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(target, text)
     return target

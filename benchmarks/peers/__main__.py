@@ -7,12 +7,13 @@ from pathlib import Path
 
 from benchmarks.peers import device_peers, host_stage, libraries
 from benchmarks.peers.stages import SECONDS, STAGES
-from vecadd.bench import axes, machine, results
+from vecadd.bench import machine, options
 from vecadd.bench.command import measure_with_progress
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
-from vecadd.bench.show import show_seconds
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
+from vecadd.tables import show_seconds
 
 SECONDS_PER_CELL = 3.0
 
@@ -29,31 +30,31 @@ def main() -> int:
             ok = ok and not arguments.stage
             continue
         seconds = arguments.seconds_per_cell or SECONDS.get(stage, SECONDS_PER_CELL)
-        running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, seconds))
-        measure_with_progress(running, STAGES[stage])
-        for line in [*running.failures, *running.skipped]:
+        session = Session(Options(arguments.sizes, arguments.dtypes, None, seconds))
+        measure_with_progress(session, STAGES[stage])
+        for line in [*session.failures, *session.skipped]:
             print(f"left out: {line}")
-        meta = running.meta(found, machine.conditions_since(conditions))
+        meta = dict(session.result(found, machine.conditions_since(conditions)).meta)
         meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
-        results.write(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
-        table += [*_lines(running.rows), *running.machine.missing]
-        ok = ok and running.ok
-        if running.interrupted:
+        write_run(arguments.json_dir / f"peer-{stage}.json", meta, session.figures)
+        table += [*_lines(session.figures), *session.machine.missing]
+        ok = ok and session.ok
+        if session.interrupted:
             return 130
     print(*table, sep="\n")
     return 0 if ok else 1
 
 
-def _lines(rows: list[Row]) -> Iterator[str]:
+def _lines(rows: list[Figure]) -> Iterator[str]:
     for row in rows:
         if row.seconds is None:
-            yield f"{row.name}  failed: {row.error}"
+            yield f"{row.title}  failed: {row.error}"
             continue
         limit = f"{100 * row.fraction:6.1f} % of limit" if row.fraction else ""
-        yield f"{row.name:<48} {show_seconds(row.seconds):>9} {row.gbps:>9.4g} GB/s {limit} {_ratio(row)}".rstrip()
+        yield f"{row.title:<48} {show_seconds(row.seconds):>9} {row.gbps:>9.4g} GB/s {limit} {_ratio(row)}".rstrip()
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: Figure) -> str:
     if "ratio" not in row.params:
         return ""
     low, high = row.params["ratio_interval"]
@@ -64,10 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="vecadd beside its peers")
     parser.add_argument("--json-dir", type=_folder, required=True, metavar="DIR", help="for the result files")
     parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
-    parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="default: the stage's own, where it has any")
-    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="the same")
     parser.add_argument(
-        "--seconds-per-cell", type=axes.seconds, metavar="S", help=f"default: {SECONDS_PER_CELL:g}, or the stage's own"
+        "--sizes", type=options.parse_sizes, metavar="N,...", help="default: the stage's own, where it has any"
+    )
+    parser.add_argument("--dtypes", type=options.parse_dtypes, metavar="DTYPE,...", help="the same")
+    parser.add_argument(
+        "--seconds-per-cell",
+        type=options.parse_seconds,
+        metavar="S",
+        help=f"default: {SECONDS_PER_CELL:g}, or the stage's own",
     )
     return parser
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import Add, Library
-from vecadd.bench.buffers import Buffers
 from vecadd.bench.contestants import Contestant
+from vecadd.bench.operands import Buffers
 
 WARM = 400e-6  # seconds of untimed calls: our workers wake after 200 us of calls in a row
 ENOUGH = 300e-6  # seconds of calls that are timed after them

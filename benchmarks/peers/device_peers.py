@@ -18,8 +18,8 @@ from benchmarks.peers import clocks, events, libraries
 from benchmarks.peers.libraries import Add, Entry
 from benchmarks.peers.tensors import borrowed, name_of
 from build_native import toolkit
-from vecadd.bench.buffers import Place
 from vecadd.bench.contestants import Contestant
+from vecadd.bench.operands import MemoryKind
 
 DTYPES = ("int8", "float16", "bfloat16", "float32", "float64", "complex64")
 
@@ -36,10 +36,10 @@ class DevicePeer:
     dtypes: tuple[str, ...] = DTYPES
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def contestant(self, place: Place, clock: Callable[[Add], clocks.Timer] = events.by_events) -> Contestant:
+    def contestant(self, place: MemoryKind, clock: Callable[[Add], clocks.Timer] = events.by_events) -> Contestant:
         """The contestant of one cell; its first call, before the rounds, finds the fastest setting there."""
         fastest = clocks.Fastest({name: clock(add) for name, add in self.settings.items()})
-        return Contestant(self.name, place, fastest, self.params, inspect=fastest.facts)
+        return Contestant(self.name, place, fastest, self.params, extra_params=fastest.facts)
 
 
 def entries(dtypes: Sequence[str] = (), in_a_row: bool = False) -> list[Entry[DevicePeer]]:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from benchmarks.peers import device_peers, jax_peer, libraries, tensors
 from benchmarks.peers.libraries import Entry
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import rotation
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
+from vecadd.model.theory import rotating_sets
 
 SIZES = tuple(2**power for power in (10, 14, *range(16, 31, 2)))
 DTYPES = device_peers.DTYPES
@@ -18,20 +17,20 @@ DTYPES = device_peers.DTYPES
 SPREAD = 5
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size, all on the legacy default stream; JAX, which has its own stream, in cells of its own."""
     place = tensors.shared()
-    table = device_peers.entries(axes.dtypes or DTYPES)
+    table = device_peers.entries(options.dtypes or DTYPES)
     peers = list(libraries.meeting("peer-device", table, machine.missing))
     jax = Entry("jax", "jax", "jax[cuda13]", lambda: jax_peer.contestants(place))
     by_host_clock = next(libraries.meeting("peer-device", [jax], machine.missing), [])
-    limit = limits.FixedLimit(machine.device_limit)
-    for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
-        sets = rotation(set_bytes, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
+    limit = machine.device_limit
+    for dtype, n in grid(options, SIZES, dtypes=DTYPES):
+        sets = rotating_sets(3 * n * dtype.itemsize, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
         meeting = [peer.contestant(place) for peer in peers if str(dtype) in peer.dtypes]
-        yield Cell("peer-device", dtype, n, meeting, limit, sets, reference="vecadd")
+        yield Cell(dtype, n, meeting, limit, sets, reference="vecadd")
         if by_host_clock:
-            yield Cell("peer-device", dtype, n, list(by_host_clock), limit, sets, reference="vecadd (new)")
+            yield Cell(dtype, n, list(by_host_clock), limit, sets, reference="vecadd (new)")
 
 
 STAGE = Sweep(

@@ -9,11 +9,10 @@ import numpy as np
 import vecadd
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import WARM, Timer, then_resting
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.operands import HOST, Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
 SIZES = tuple(2**power for power in (10, 13, 16, 19, 22, 25, 27))
@@ -26,7 +25,7 @@ CACHED = 32 << 20  # bytes of an operand up to which the caches hold what the la
 New = Callable[[Any, Any], Any]
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size. use_gpu() is called with the first cell; `vecadd (host)` shows what it changes."""
     del machine
     vecadd.use_gpu()
@@ -34,9 +33,9 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     if TORCH_ON_HOST in timers:
         timers[TORCH_ON_HOST] = then_resting(timers[TORCH_ON_HOST])
     peers = [Contestant(name, HOST, timer) for name, timer in timers.items()]
-    for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
+    for dtype, n in grid(options, SIZES, dtypes=DTYPES):
         most = MOST_BYTES // dtype.itemsize
-        yield Cell("peer-end-to-end", dtype, min(n, most), peers, limits.FixedLimit(None), sets=1, reference="vecadd")
+        yield Cell(dtype, min(n, most), peers, sets=1, reference="vecadd")
 
 
 def _found() -> Mapping[str, New]:

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import Timer
 from benchmarks.peers.libraries import Add
-from vecadd.bench.buffers import Buffers
+from vecadd.bench.operands import Buffers
 
 IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
 

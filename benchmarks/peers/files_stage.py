@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.clocks import Timer
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Buffers, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.operands import Buffers, MemoryKind, WrongSumError
+from vecadd.bench.options import Options
+from vecadd.bench.probes import Limit
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.files import add_files, move_files
 
@@ -48,7 +49,7 @@ class File:
             os.close(descriptor)
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by where the files lie; a machine whose temporary files lie in memory has none on a disk."""
     for where, parent in FOLDERS.items():
         if not Path(parent).is_dir() or _lies_in_memory(parent) != (where == MEMORY):
@@ -60,10 +61,10 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
             Contestant(name, place, _timer(add, where), how, limited=add is add_files)
             for name, add in {REFERENCE: add_files, "numpy.memmap": _mapped, "numpy.load and save": _loaded}.items()
         ]
-        for dtype, n, _ in grid(axes, SIZES[where]):
+        for dtype, n in grid(options, SIZES[where]):
             moving = Moving(where)
             mover = Contestant(MOVING, place, moving.time, how, limited=False, check=moving.check)
-            yield Cell("peer-files", dtype, n, [*peers, mover], moving, sets=1, reference=REFERENCE)
+            yield Cell(dtype, n, [*peers, mover], moving, sets=1, reference=REFERENCE)
 
 
 def _mapped(a: Path, b: Path, out: Path) -> None:
@@ -97,7 +98,7 @@ def _timer(add: Add, where: str) -> Timer:
     return time
 
 
-class Moving:
+class Moving(Limit):
     """Reading both files and writing one as `add_files` does, adding nothing: a contestant, and by its best round the
     cell's limit. It bounds only additions that read and write in this way."""
 
@@ -123,18 +124,13 @@ class Moving:
         """Forgets the warm-up's shorter files."""
         self._best = float("inf")
 
-    def round(self) -> None:
-        """Nothing: it is timed with the other contestants."""
-
-    def close(self) -> None:
-        """Nothing."""
-
     @property
     def gbps(self) -> float | None:
+        """The rate of its best round; it is timed with the other contestants."""
         return self._nbytes / self._best / 1e9
 
 
-def _place(where: str, parent: str) -> Place:
+def _place(where: str, parent: str) -> MemoryKind:
     folder = tempfile.mkdtemp(prefix="vecadd-peers-", dir=parent)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     numbers = count()
@@ -147,7 +143,7 @@ def _place(where: str, parent: str) -> Place:
             os.fsync(file.fileno())
         return File(path)
 
-    return Place(
+    return MemoryKind(
         where,
         put=put,
         get=lambda file: np.load(file.path),

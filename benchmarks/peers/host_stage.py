@@ -29,13 +29,13 @@ import vecadd
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import ENOUGH, WARM, Fastest, Timer, mean_in_a_row, then_resting
 from benchmarks.peers.libraries import Entry
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes, dtype_named
-from vecadd.bench.buffers import HOST, Buffers
+from vecadd.bench import probes
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.results import Row
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import HOST, Buffers
+from vecadd.bench.options import Options, find_dtype
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 
 SIZES = (*(2**power for power in range(4, 25, 2)), 2**27)
 DTYPES = (
@@ -83,44 +83,45 @@ class Peer:
             return None
         fastest = Fastest(timers)
         timer = then_resting(fastest) if self.spins else fastest
-        return Contestant(f"{self.name} {form}", HOST, timer, inspect=fastest.facts)
+        return Contestant(f"{self.name} {form}", HOST, timer, extra_params=fastest.facts)
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """A cell for each form, so that every library is compared with ours in the same form."""
     peers = list(libraries.meeting("peer-host", ENTRIES, machine.missing))
-    for dtype, n in _grid(axes, machine):
+    for dtype, n in _grid(options, machine):
         here = [peer for peer in peers if str(dtype) in peer.dtypes]
         for form in FORMS:
             meeting = [contestant for peer in here if (contestant := peer.contestant(form))]
             if form == LIMITED and n >= STREAMED:
-                limit = limits.HostLimit()
+                limit = probes.HostLimit()
                 yield Cell(
-                    *("peer-host", dtype, n, meeting, limit),
+                    *(dtype, n, meeting, limit),
                     sets=1,
                     reference=f"vecadd {form}",
-                    derive=partial(_shares, limit),
+                    add_derived=partial(_shares, limit),
                 )
             else:
-                yield Cell("peer-host", dtype, n, meeting, limits.FixedLimit(None), 1, f"vecadd {form}")
+                yield Cell(dtype, n, meeting, sets=1, reference=f"vecadd {form}")
 
 
-def _shares(limit: limits.HostLimit, rows: list[Row]) -> None:
-    """Adds to each row the limit's median over the row's; the row's ``fraction`` is of the limit's best."""
-    for row in rows:
-        if row.seconds and limit.typical:
-            row.params["limit_share"] = limit.typical / row.seconds
+def _shares(limit: probes.HostLimit, figures: list[Figure]) -> list[Figure]:
+    """Adds to each figure the limit's median over its own; its ``fraction`` is of the limit's best."""
+    return [
+        figure.with_params(limit_share=limit.typical / figure.seconds) if figure.seconds and limit.typical else figure
+        for figure in figures
+    ]
 
 
-def _grid(axes: Axes, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:
-    for name in axes.dtypes or DTYPES:
+def _grid(options: Options, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:
+    for name in options.dtypes or DTYPES:
         try:
-            dtype = dtype_named(name)
+            dtype = find_dtype(name)
         except ArgumentTypeError as error:
             machine.missing.append(f"peer-host {name}: {error}")
             continue
         own = SIZES if name == "float32" else [n for n in OTHER_SIZES if n <= LARGEST.get(name, n)]
-        for n in axes.sizes or own:
+        for n in options.sizes or own:
             yield dtype, n
 
 

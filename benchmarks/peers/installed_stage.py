@@ -13,11 +13,10 @@ import numpy as np
 import vecadd
 from benchmarks.peers import host_stage
 from benchmarks.peers.clocks import ENOUGH, WARM, Timer, mean_in_a_row
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes, dtype_named
-from vecadd.bench.buffers import HOST, Buffers, WrongSumError
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import HOST, Buffers, WrongSumError
+from vecadd.bench.options import Options, find_dtype
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 SIZES = (1, *(2**power for power in (4, 8, 10, 12, 13, *range(14, 23), 24, 26, 28)))
@@ -26,11 +25,11 @@ NUMBER = 2
 ROW = 8192  # elements of a row, which NumPy hands to the loop one after the other
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """A cell for each form."""
     del machine
-    for name in axes.dtypes or DTYPES:
-        for n in axes.sizes or SIZES:
+    for name in options.dtypes or DTYPES:
+        for n in options.sizes or SIZES:
             for form, (clock, check) in FORMS.items():
                 if form == ROWS and n < 2 * ROW:
                     continue
@@ -38,9 +37,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                     Contestant(f"{who} {form}", HOST, timer, {"form": form}, check=check)
                     for who, timer in (("installed", _installed(clock)), ("numpy", _taken_out(clock)))
                 ]
-                yield Cell(
-                    "peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"installed {form}"
-                )
+                yield Cell(find_dtype(name), n, meeting, sets=1, reference=f"installed {form}")
 
 
 def _installed(clock: Timer) -> Timer:

@@ -8,8 +8,8 @@ from typing import Any
 
 import vecadd
 from benchmarks.peers import libraries
-from vecadd.bench.buffers import Buffers, Place
 from vecadd.bench.contestants import QUEUED, Contestant
+from vecadd.bench.operands import Buffers, MemoryKind
 
 MOST_BATCHED = 1 << 26  # bytes of a sum: larger ones are not made QUEUED at a time
 
@@ -27,7 +27,7 @@ def compiled() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     return dlpack.from_dlpack, jax.jit(lambda a, b: a + b)
 
 
-def contestants(place: Place) -> list[Contestant]:
+def contestants(place: MemoryKind) -> list[Contestant]:
     """vecadd and JAX, vecadd first; raises what `compiled` raises."""
     take, add = compiled()
     torch = libraries.module("torch")

@@ -10,12 +10,12 @@ from benchmarks.peers import libraries
 from benchmarks.peers.clocks import Timer
 from benchmarks.peers.libraries import Add
 from vecadd import _core
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import DEVICE, Buffers, rotation
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import DEVICE, Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.model.theory import rotating_sets
 
 LARGE_N = 1 << 28  # float32 elements of the addition ahead of the timed work
 READ_N = 1 << 24  # as LARGE_N, where the sum is read next: 200 MB, beyond the L2 and the lines held there
@@ -23,10 +23,9 @@ RESIDENT_N = 3_750_000  # three arrays of them are 45 MB: they stay in an L2 of 
 RESIDENT_ADDS = 40
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """What an addition costs the kernels after it: those on other memory, in the L2, and those that read its sum."""
-    del axes
-    limit = limits.FixedLimit(None)
+    del options
     ways = {"plain loads": {"loads": 1, "warps": 24}, "tuned": {}, "evict_last": {"loads": 2, "warps": 24}}
     float32 = np.dtype("float32")
 
@@ -35,7 +34,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         return _core.to_device(np.zeros(n, float32))
 
     resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
-    yield Cell("peer-l2-pollution", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
+    yield Cell(float32, RESIDENT_N, resident, sets=1, reference="45 MB after plain loads")
     with_torch = _has_streams()
     on_another = [
         Contestant(f"45 MB on another stream after {name}", DEVICE, _resident_on_another_stream(way, kept))
@@ -43,7 +42,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         if with_torch
     ]
     reference = "45 MB on another stream after plain loads"
-    yield Cell("peer-l2-pollution", float32, RESIDENT_N, on_another, limit, sets=1, reference=reference)
+    yield Cell(float32, RESIDENT_N, on_another, sets=1, reference=reference)
     adds: dict[str, Add] = {name: functools.partial(_add_by, way) for name, way in ways.items()}
     if with_torch:
         adds["torch"] = _add_by_torch
@@ -51,8 +50,8 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         Contestant(f"reads the sum of {name}", DEVICE, _reading_after(add, kept), arrays=2)
         for name, add in adds.items()
     ]
-    sets = rotation(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
-    yield Cell("peer-l2-pollution", float32, READ_N, reading, limit, sets, reference="reads the sum of plain loads")
+    sets = rotating_sets(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
+    yield Cell(float32, READ_N, reading, sets=sets, reference="reads the sum of plain loads")
 
 
 def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:

@@ -11,12 +11,12 @@ import numpy as np
 import vecadd
 from benchmarks.peers import events, libraries, tensors
 from benchmarks.peers.libraries import Add
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Buffers, Place, WrongSumError, rotation
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import Buffers, MemoryKind, WrongSumError
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.model.theory import rotating_sets
 
 N = 1 << 25  # elements of an array: 134 MB of float32, a set of three beyond any L2
 SIDE = 128  # pixels of an image, at most
@@ -37,7 +37,7 @@ class Form:
 class Kept:
     """What a cell makes once of each of its arrays: operands of another dtype, and the expected sums."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MemoryKind) -> None:
         self._place = place
         self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
 
@@ -116,23 +116,22 @@ FORMS = (
 )
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """A cell for each form, all libraries on the same memory; NumPy gives the expected sum."""
     place = tensors.shared()
     peers = dict(_found(_vecadd, _torch, _cupy))
     for form in FORMS:
-        if axes.dtypes and form.dtype not in axes.dtypes:
+        if options.dtypes and form.dtype not in options.dtypes:
             continue
         dtype = np.dtype(form.dtype)
-        for n in axes.sizes or (N,):
-            sets = rotation(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
+        for n in options.sizes or (N,):
+            sets = rotating_sets(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
             kept = Kept(place)
             meeting = [_contestant(f"{name} {form.name}", place, form, add, kept) for name, add in peers.items()]
-            limit = limits.FixedLimit(None)
-            yield Cell("peer-layouts", dtype, n, meeting, limit, sets, reference=f"vecadd {form.name}")
+            yield Cell(dtype, n, meeting, sets=sets, reference=f"vecadd {form.name}")
 
 
-def _contestant(name: str, place: Place, form: Form, add: Add, kept: Kept) -> Contestant:
+def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) -> Contestant:
     by_events = events.by_events(add)
 
     def cut(used: Buffers) -> Operands:
@@ -156,10 +155,10 @@ def _contestant(name: str, place: Place, form: Form, add: Add, kept: Kept) -> Co
         kept.clear()
         return {}
 
-    return Contestant(name, place, time, {"form": form.name}, arrays=form.arrays, inspect=inspect, check=check)
+    return Contestant(name, place, time, {"form": form.name}, arrays=form.arrays, extra_params=inspect, check=check)
 
 
-def _host(place: Place, operand: Any) -> Any:
+def _host(place: MemoryKind, operand: Any) -> Any:
     return operand if isinstance(operand, float) else place.get(operand)
 
 

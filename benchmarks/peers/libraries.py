@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 import vecadd
-from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place
+from vecadd.bench.operands import DEVICE, HOST, PINNED, MemoryKind
 
 POISON = 0xA5
 
@@ -23,7 +23,7 @@ class Library:
     """A way to add, and where its arrays lie."""
 
     name: str
-    place: Place
+    place: MemoryKind
     add: Add
 
 
@@ -133,9 +133,9 @@ def _vecadd_add(a: Any, b: Any, out: Any) -> None:
     vecadd.add(a, b, out=out)
 
 
-def _torch_place() -> Place:
+def _torch_place() -> MemoryKind:
     torch = module("torch")
-    return Place(
+    return MemoryKind(
         "torch",
         put=lambda x: torch.from_numpy(x).to("cuda"),
         get=lambda x: x.cpu().numpy(),
@@ -144,9 +144,9 @@ def _torch_place() -> Place:
     )
 
 
-def _cupy_place() -> Place:
+def _cupy_place() -> MemoryKind:
     cupy = module("cupy")
-    return Place(
+    return MemoryKind(
         "cupy",
         put=cupy.asarray,
         get=cupy.asnumpy,

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 import vecadd
 from benchmarks.peers import events, libraries
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import DEVICE, HOST, Buffers, MemoryKind
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 PAIRS, N = 1000, 2560  # float32: 10 KB each
@@ -51,20 +50,19 @@ def mixed_shapes() -> list[Shape]:
     return [(round(2 ** drawn.uniform(math.log2(LEAST), math.log2(MOST))),) for _ in range(MIXED)]
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Pairs of 10 KB and pairs of mixed sizes by the host's clock, then GPT-2's parameters by the GPU's."""
-    del axes
+    del options
     float32 = np.dtype("float32")
     contestants = [*_torch_lists(), *_cupy_lists(), *_own_lists(), *_host_lists()]
-    nothing = limits.FixedLimit(None)
-    yield Cell("peer-many", float32, N, contestants, nothing, 1, REFERENCE, additions=PAIRS, length=PAIRS * N)
+    yield Cell(float32, N, contestants, sets=1, reference=REFERENCE, additions=PAIRS, length=PAIRS * N)
     mixed = mixed_shapes()
     for pair in _mixed(mixed):  # a cell of in-place additions and one of new sums: each has ours as its reference
-        yield Cell("peer-many", float32, _elements(mixed), pair, nothing, 1, pair[0].name)
+        yield Cell(float32, _elements(mixed), pair, sets=1, reference=pair[0].name)
     shapes = gpt2_shapes()
     total = _elements(shapes)
-    limit = limits.FixedLimit(machine.device_limit)
-    yield Cell("peer-many", float32, total, list(_parameters(shapes)), limit, 1, ONE_ARRAY)
+    limit = machine.device_limit
+    yield Cell(float32, total, list(_parameters(shapes)), limit, 1, ONE_ARRAY)
 
 
 def _elements(shapes: Sequence[Shape]) -> int:
@@ -132,7 +130,7 @@ def _parameters(shapes: list[Shape]) -> Iterator[Contestant]:
     yield Contestant("torch._foreach_add_ in place (GPT-2's parameters)", place, _foreach_by_events(torch))
 
 
-def _lists_of(place: Place, shapes: Sequence[Shape] | None = None) -> Place:
+def _lists_of(place: MemoryKind, shapes: Sequence[Shape] | None = None) -> MemoryKind:
     """A place for lists of arrays of those shapes; None: pieces of N elements. Shorter memory gives fewer arrays."""
 
     def cut(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -143,7 +141,7 @@ def _lists_of(place: Place, shapes: Sequence[Shape] | None = None) -> Place:
             if part.size:
                 yield part.reshape(shape) if part.size == math.prod(shape) else part
 
-    return Place(
+    return MemoryKind(
         f"lists ({place.name}{'' if shapes is None else ', shaped'})",
         put=lambda x: [place.put(np.ascontiguousarray(part)) for part in cut(x)],
         get=lambda xs: np.concatenate([place.get(x).reshape(-1) for x in xs]),

@@ -5,12 +5,12 @@ from typing import Any
 
 from benchmarks.peers import device_peers, events, libraries, tensors
 from benchmarks.peers.libraries import Add
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Buffers, rotation
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.operands import Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
+from vecadd.model.theory import rotating_sets
 
 BYTES = (4 << 26, 4 << 28)  # of an array: as many elements of float32 as in the other tables
 
@@ -30,27 +30,27 @@ PEERS_FORMS = ("aligned", "a", "all against each other")
 Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the array that lies there, and its view
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """The operands' bytes are the same in all forms: an aligned set is copied once into views of each offset."""
     place = tensors.shared()
     table = [entry for entry in device_peers.entries() if entry.name in ("vecadd", "torch", "cupy")]
     peers = list(libraries.meeting("peer-misaligned", table, machine.missing))
-    for dtype, _, _ in grid(axes, (1,), dtypes=device_peers.DTYPES):
-        for n in axes.sizes or tuple(size // dtype.itemsize for size in BYTES):
-            sets = rotation(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
+    for dtype, _ in grid(options, (1,), dtypes=device_peers.DTYPES):
+        for n in options.sizes or tuple(size // dtype.itemsize for size in BYTES):
+            sets = rotating_sets(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
             views: Views = {}
             meeting = [
                 Contestant(
                     f"{peer.name} {form}",
                     place,
                     _timer(peer.settings[""], FORMS[form], views),
-                    inspect=lambda used, views=views: views.clear() or {},  # type: ignore[misc]
+                    extra_params=lambda used, views=views: views.clear() or {},  # type: ignore[misc]
                 )
                 for peer in peers
                 if str(dtype) in peer.dtypes
                 for form in (FORMS if peer.name == "vecadd" else PEERS_FORMS)
             ]
-            yield Cell("peer-misaligned", dtype, n, meeting, limits.FixedLimit(None), sets, reference="vecadd aligned")
+            yield Cell(dtype, n, meeting, sets=sets, reference="vecadd aligned")
 
 
 def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence[Buffers]], float]:

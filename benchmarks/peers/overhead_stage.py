@@ -12,11 +12,10 @@ import vecadd
 from benchmarks.peers import clocks, device_peers, jax_peer, libraries, tensors
 from benchmarks.peers.libraries import Entry
 from vecadd import _core
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import DEVICE, Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import DEVICE, Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 N = 1024
@@ -27,9 +26,9 @@ REFERENCE = "vecadd (bare launch from C)"  # what calls are compared with
 Timer = Callable[[Sequence[Buffers]], float]
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Many small additions, the queue empty before and drained after: into `out`, into a new array, planned."""
-    del axes
+    del options
     into = [
         libraries.vecadd_device_arrays,
         libraries.vecadd_torch_tensors,
@@ -42,7 +41,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     fresh = [_allocating(peer) for peer in found]
     float32 = np.dtype("float32")
     contestants = [*_bare(machine), *peers, *fresh, *_own(), *_compilers(machine), *_stages()]
-    yield Cell("peer-overhead", float32, N, contestants, limits.FixedLimit(None), sets=1, reference=REFERENCE)
+    yield Cell(float32, N, contestants, sets=1, reference=REFERENCE)
 
 
 # The functions to call with (a, b, out=out), directly: a Python function around one takes 0.1 us.

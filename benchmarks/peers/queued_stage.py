@@ -8,28 +8,27 @@ from collections.abc import Iterator
 
 from benchmarks.peers import device_peers, events, libraries, tensors
 from benchmarks.peers.device_stage import SPREAD
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import rotation
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
+from vecadd.model.theory import rotating_sets
 
 SIZES = tuple(2**power for power in (10, 14, 16, 18, 20))  # beyond, an addition takes longer than its launch
 DTYPES = ("int8", "float16", "float32", "float64")  # the others move the same bytes
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size: the device stage's peers, on the same memory and stream; JAX has its own stream."""
     place = tensors.shared()
-    table = device_peers.entries(axes.dtypes or DTYPES, in_a_row=True)
+    table = device_peers.entries(options.dtypes or DTYPES, in_a_row=True)
     peers = list(libraries.meeting("peer-queued", table, machine.missing))
-    limit = limits.FixedLimit(machine.device_limit)
-    for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
+    limit = machine.device_limit
+    for dtype, n in grid(options, SIZES, dtypes=DTYPES):
         if n > max(SIZES):
             continue
-        sets = rotation(set_bytes, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
+        sets = rotating_sets(3 * n * dtype.itemsize, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
         meeting = [peer.contestant(place, events.by_events_in_a_row) for peer in peers if str(dtype) in peer.dtypes]
-        yield Cell("peer-queued", dtype, n, meeting, limit, sets, reference="vecadd")
+        yield Cell(dtype, n, meeting, limit, sets, reference="vecadd")
 
 
 STAGE = Sweep(

@@ -6,20 +6,19 @@ import numpy as np
 
 from benchmarks.peers import device_peers, events, tensors
 from benchmarks.peers.libraries import Add
-from vecadd.bench import limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.operands import Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 PIECE = 1 << 28  # elements
 WHOLE = {"float32": 1 << 30, "int8": (1 << 32) + 5}
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """The same operands at once and in pieces, in the same rounds: the ratio is of seconds a byte."""
-    del axes
+    del options
     place = tensors.shared()
     add = device_peers.ours().settings[""]
     for name, n in WHOLE.items():
@@ -27,8 +26,8 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
             Contestant("vecadd in pieces of 2^28", place, _in_pieces(add)),
             Contestant("vecadd at once", place, events.by_events(add)),
         ]
-        limit = limits.FixedLimit(machine.device_limit)
-        yield Cell("peer-scaling", np.dtype(name), n, meeting, limit, sets=1, reference="vecadd in pieces of 2^28")
+        limit = machine.device_limit
+        yield Cell(np.dtype(name), n, meeting, limit, sets=1, reference="vecadd in pieces of 2^28")
 
 
 def _in_pieces(add: Add) -> Callable[[Sequence[Buffers]], float]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import POISON
-from vecadd.bench.buffers import Place
+from vecadd.bench.operands import MemoryKind
 
 # Dtypes that torch cannot take from NumPy, or that NumPy lacks, are passed as integers of the same size.
 _AS_INTEGERS = {"bfloat16": "int16"}
@@ -21,7 +21,7 @@ _INTEGERS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 ROWS = 256  # periods compared at a time: 2^28 elements, whose comparison takes as many bytes
 
 
-def shared() -> Place:
+def shared() -> MemoryKind:
     """The place; raises what importing torch raises where it is not installed."""
     torch = libraries.module("torch")
 
@@ -50,7 +50,7 @@ def shared() -> Place:
                     return first + at + int(wrong.flatten().to(torch.uint8).argmax())
         return None
 
-    return Place(
+    return MemoryKind(
         "torch",
         put=functools.partial(_put, torch),
         get=_get,

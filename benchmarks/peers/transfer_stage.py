@@ -8,11 +8,11 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import clocks, libraries
-from vecadd.bench import contestants, limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Place
+from vecadd.bench import contestants
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.operands import DEVICE, HOST, PINNED, Buffers, MemoryKind
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
 N = 100_000_000
@@ -28,22 +28,22 @@ CHOSEN = "add as routed"
 ROUNDS = 16
 WAYS_ROUNDS = 10  # of 0.9 s: the driver's own way takes 0.12, and each way is taken twice
 
-MEMORY: Mapping[Place, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "device"}
+MEMORY: Mapping[MemoryKind, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "device"}
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """One size with every round trip beside the host, then the routes by memory, dtype and size."""
     vecadd.use_gpu()
-    limit = limits.FixedLimit(machine.link_limit)
-    yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=WAYS_ROUNDS)
-    for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
+    limit = float(machine.limits("link")["gbps"])
+    yield Cell(np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", min_rounds=WAYS_ROUNDS)
+    for dtype, n in grid(options, SIZES, dtypes=DTYPES):
         for place in (PINNED, HOST):
             ways = place is PINNED and str(dtype) == "float32" and n <= WAYS_TO
             routes = [*_routes(place), *(_link_ways() if ways else ())]
             if n * dtype.itemsize <= CACHED:
                 routes = list(map(_settled, routes))
             yield _routes_cell(dtype, min(n, MOST_BYTES // dtype.itemsize), routes)
-    for dtype, n, _ in grid(axes, ON_DEVICE_SIZES, dtypes=DTYPES):
+    for dtype, n in grid(options, ON_DEVICE_SIZES, dtypes=DTYPES):
         yield _routes_cell(dtype, n, list(_on_device()))
 
 
@@ -69,17 +69,16 @@ def _ways() -> list[Contestant]:
 
 
 def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell:
-    limit = limits.FixedLimit(None)
-    return Cell("peer-transfer", dtype, n, routes, limit, sets=1, reference=CHOSEN, fewest=ROUNDS)
+    return Cell(dtype, n, routes, sets=1, reference=CHOSEN, min_rounds=ROUNDS)
 
 
-def _routes(place: Place) -> Iterator[Contestant]:
+def _routes(place: MemoryKind) -> Iterator[Contestant]:
     """The route that add chooses beside each other one.
 
     The choice meets itself too: how far the two differ is what the comparison can tell apart.
     """
     params = {"memory": MEMORY[place]}
-    yield Contestant(CHOSEN, place, contestants.by_host_clock(vecadd.add), params, inspect=_route)
+    yield Contestant(CHOSEN, place, contestants.by_host_clock(vecadd.add), params, extra_params=_route)
     yield Contestant(f"{CHOSEN}, again", place, contestants.by_host_clock(vecadd.add), params)
     for name, device in {"add on the host": "cpu", "add by transfer": "cuda", "add by hybrid": "hybrid"}.items():
         if device != "hybrid" or place is PINNED:  # ordinary memory is the host's alone
@@ -97,7 +96,9 @@ def _on_device() -> Iterator[Contestant]:
     """Operands on the GPU: the only route, chosen by default and by name."""
     for name, device in {CHOSEN: None, f"{CHOSEN}, again": None, "add on the device": "cuda"}.items():
         time = contestants.device_add(device=device).time
-        yield Contestant(name, DEVICE, time, {"memory": MEMORY[DEVICE]}, inspect=_route if name == CHOSEN else None)
+        yield Contestant(
+            name, DEVICE, time, {"memory": MEMORY[DEVICE]}, extra_params=_route if name == CHOSEN else None
+        )
 
 
 def _settled(contestant: Contestant) -> Contestant:

@@ -24,7 +24,8 @@ from benchmarks.proof import places
 from benchmarks.proof.places import Part
 from benchmarks.proof.ways import Row, held
 from vecadd import _core
-from vecadd.bench import machine, results
+from vecadd.bench import machine
+from vecadd.figures import read_fields, write_json
 from vecadd.info import info
 
 PLACES = ("host", "device")
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds=round(seconds, 1),
         )
         path = given.json / f"proof-{machine.name(found)}.json" if given.json.is_dir() else given.json
-        results.save(path, {"meta": meta, "rows": [*_others(path, meta, rows), *rows]})
+        write_json(path, {"meta": meta, "rows": [*_others(path, meta, rows), *rows]})
     return 0 if rows and not wrong else 1
 
 
@@ -70,7 +71,7 @@ def _others(path: Path, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Ro
     """The rows of the file, of the same commit and machine, that are not made anew."""
     if not path.is_file():
         return []
-    earlier, made = results.load(path), {_name(row) for row in rows}
+    earlier, made = read_fields(path), {_name(row) for row in rows}
     same = all(earlier["meta"].get(key) == meta[key] for key in ("machine", "commit"))
     return [row for row in earlier["rows"] if _name(row) not in made] if same else []
 

@@ -1,7 +1,7 @@
 """The table of a call's cost to its caller, by stage, beside a bare launch."""
 
-from vecadd.bench.results import Row
-from vecadd.bench.tables.table import markdown
+from vecadd.figures import Figure
+from vecadd.tables import markdown
 
 STAGE = "vecadd stage: "
 CALL = "vecadd"  # add(a, b, out=out) of DeviceArrays: what the stages add up to
@@ -17,7 +17,7 @@ STAGES = {
 ALLOCATE = "makes a DeviceArray like a and drops it, from a block that an earlier one left; `a + b` alone"
 
 
-def stages(rows: list[Row]) -> list[str]:
+def stages(rows: list[Figure]) -> list[str]:
     """Nanoseconds of each stage of a call by itself, of the rest of the call (the interpreter), and of the bare launch.
 
     The rest is the call less its stages; timed alone, the stages have warmer caches than within a call.
@@ -36,9 +36,9 @@ def stages(rows: list[Row]) -> list[str]:
     return markdown(["stage", "what it does", "ns"], lines, [False, False, True])
 
 
-def _time(row: Row | None) -> float:
+def _time(row: Figure | None) -> float:
     return row.seconds or 0.0 if row else 0.0
 
 
-def _nanoseconds(row: Row | None) -> str:
+def _nanoseconds(row: Figure | None) -> str:
     return f"{1e9 * _time(row):.0f}" if row else "-"

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
-from vecadd.bench.tables.table import markdown
+from vecadd.figures import Figure
+from vecadd.tables import markdown, show_rate, show_seconds
 
-Cell = Callable[[Row | None], str]  # "-" for None, a row that was not measured
+Cell = Callable[[Figure | None], str]  # "-" for None, a row that was not measured
 
 
-def seconds(row: Row | None) -> str:
+def seconds(row: Figure | None) -> str:
     return "-" if row is None or row.seconds is None else show_seconds(row.seconds)
 
 
-def rate(row: Row | None) -> str:
+def rate(row: Figure | None) -> str:
     """GB/s, with the percentage of the limit where there is one."""
     if row is None or row.gbps is None:
         return "-"
@@ -21,9 +20,9 @@ def rate(row: Row | None) -> str:
 
 
 def by_two(
-    rows: Iterable[Row],
-    line: Callable[[Row], str],
-    column: Callable[[Row], str],
+    rows: Iterable[Figure],
+    line: Callable[[Figure], str],
+    column: Callable[[Figure], str],
     cell: Cell,
     *,
     corner: str = "",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench import results
 from vecadd.check import document
+from vecadd.figures import show_date
 
 FOLDER = Path(__file__).resolve().parents[1] / "checks"
 
@@ -33,7 +33,7 @@ def _block(marker: re.Match[str], folder: Path) -> str:
         raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
     origin = (
         f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
-        f"{results.dated({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"
+        f"{show_date({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"
     )
     return "\n".join([marker["open"], *TABLES[name](check), "", origin, "", marker["close"]])
 

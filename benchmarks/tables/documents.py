@@ -25,8 +25,8 @@ from benchmarks.tables import (
     verified,
     why,
 )
-from benchmarks.tables.recordings import Run, newest
-from vecadd.bench.results import Row
+from benchmarks.tables.recordings import Recording, newest
+from vecadd.figures import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
@@ -37,7 +37,7 @@ _MARKED = re.compile(
 )
 
 
-TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
+TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
     "host": sweeps.rates,
     "size": sweeps.rates,
     "ladder": sweeps.ladder,
@@ -76,7 +76,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
 }
 
 # Tables that need more of their runs than the rows: the probed limits, or the machine.
-TABLES_OF_RUNS: dict[str, Callable[[list[Run]], list[str]]] = {
+TABLES_OF_RUNS: dict[str, Callable[[list[Recording]], list[str]]] = {
     "transpose": model.matrices,
     "sgemm": model.matrices,
     "model": model.counts,
@@ -157,7 +157,7 @@ def _filled(section: str, folder: Path, method_at: str) -> str:
     return _MARKED.sub(lambda marker: _block(marker, *next(below)), section)
 
 
-def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
+def _runs(marker: re.Match[str], folder: Path) -> list[Recording]:
     """The runs that the marked table is made from: the newest of each of its sweeps, on the machine that it names; none
     where no machine has recorded any."""
     name, asked, opening = marker["name"], marker["machine"], marker["open"].strip()
@@ -173,13 +173,13 @@ def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
     return [by_machine[key] for by_machine in found if key in by_machine]
 
 
-def _table(name: str, runs: list[Run]) -> list[str]:
+def _table(name: str, runs: list[Recording]) -> list[str]:
     if name in TABLES_OF_RUNS:
         return TABLES_OF_RUNS[name](runs)
-    return TABLES[name]([row for run in runs for row in run.rows])
+    return TABLES[name]([row for run in runs for row in run.figures])
 
 
-def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
+def _block(marker: re.Match[str], runs: list[Recording], notes: list[str]) -> str:
     table = _table(marker["name"], runs) if runs else ["*Not recorded yet.*"]
     below = [line for note in notes for line in (note, "")]
     return "\n".join([marker["open"], *table, "", *below, marker["close"]])

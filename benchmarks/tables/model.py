@@ -4,20 +4,19 @@ The expectation is computed from the recorded limits when the table is made, so 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 
 from benchmarks import model_check
 from benchmarks.tables import sweeps
-from benchmarks.tables.recordings import Run
-from vecadd.bench.results import Row
-from vecadd.bench.tables.table import markdown
+from benchmarks.tables.recordings import Recording
+from vecadd.figures import Figure, Run
+from vecadd.tables import markdown
 
 
-def counts(runs: Sequence[Run]) -> list[str]:
+def counts(runs: Sequence[Recording]) -> list[str]:
     """A line a sweep: the cells that the model covers, and those within 10 %."""
     lines, total = [], [0, 0]
     for run in runs:
-        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row) for row in run.rows]})
+        cells, _ = model_check.compare(run)
         met = sum(cell.within for cell in cells)
         lines.append([run.sweep, str(met), str(len(cells)), _share(met, len(cells))])
         total = [total[0] + met, total[1] + len(cells)]
@@ -25,18 +24,18 @@ def counts(runs: Sequence[Run]) -> list[str]:
     return markdown(["sweep", "within 10 %", "cells", "share"], lines)
 
 
-def matrices(runs: Sequence[Run]) -> list[str]:
+def matrices(runs: Sequence[Recording]) -> list[str]:
     """Transposes, or products, whose model column is computed anew."""
     return sweeps.matrices([row for run in runs for row in _expected(run)])
 
 
-def _expected(run: Run) -> list[Row]:
+def _expected(run: Recording) -> list[Figure]:
     """The rows with what the model expects of each; as they were recorded where it lacks a limit."""
     rows = []
-    for row in run.rows:
-        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row)]})
+    for row in run.figures:
+        cells, _ = model_check.compare(Run(run.meta, [row]))
         for cell in cells:
-            row = replace(row, params={**row.params, "model_seconds": cell.prediction.seconds})
+            row = row.with_params(model_seconds=cell.prediction.seconds)
         rows.append(row)
     return rows
 

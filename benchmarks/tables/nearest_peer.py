@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
-from vecadd.bench.tables.table import markdown
+from vecadd.figures import Figure
+from vecadd.tables import markdown, show_seconds, show_size
 
 LARGE = 1 << 26  # elements from which the memory alone decides
 
@@ -27,15 +25,15 @@ class Meeting:
         return "ahead" if self.high < 1 else "behind" if self.low > 1 else "level"
 
 
-def nearest_peers(rows: Sequence[Row]) -> dict[tuple[str, int], tuple[Row, Meeting]]:
+def nearest_peers(rows: Sequence[Figure]) -> dict[tuple[str, int], tuple[Figure, Meeting]]:
     """By (dtype, n): our own row, the first that others are compared with, and the peer with the least time."""
-    ours: dict[tuple[str, int], Row] = {}
+    ours: dict[tuple[str, int], Figure] = {}
     for row in rows:
         if row.seconds and "reference" not in row.params:
             ours.setdefault((row.dtype, row.n), row)
-    found: dict[tuple[str, int], tuple[Row, Meeting]] = {}
+    found: dict[tuple[str, int], tuple[Figure, Meeting]] = {}
     for row in rows:
-        if not row.seconds or "ratio" not in row.params or row.rung.startswith("vecadd"):
+        if not row.seconds or "ratio" not in row.params or row.name.startswith("vecadd"):
             continue
         cell = row.dtype, row.n
         meeting = Meeting(row.label, row.params["ratio"], *row.params["ratio_interval"])
@@ -44,7 +42,7 @@ def nearest_peers(rows: Sequence[Row]) -> dict[tuple[str, int], tuple[Row, Meeti
     return found
 
 
-def table(rows: Sequence[Row]) -> list[str]:
+def table(rows: Sequence[Figure]) -> list[str]:
     """Our time and the nearest peer's over ours; a line a size, a column a dtype. Peers that are ahead in bold."""
     found = nearest_peers(rows)
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
@@ -53,7 +51,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     return [*markdown(["n: our time, nearest peer / ours", *dtypes], lines), "", summary(rows)]
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[Figure]) -> str:
     """In how many cells the nearest peer is behind, level or ahead, and how much in the mean."""
     found = nearest_peers(rows)
     meetings = [meeting for _, meeting in found.values()]
@@ -71,7 +69,7 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{text}."
 
 
-def _cell(found: tuple[Row, Meeting] | None) -> str:
+def _cell(found: tuple[Figure, Meeting] | None) -> str:
     if found is None:
         return "-"
     ours, meeting = found

@@ -1,13 +1,11 @@
 """What `vecadd profile` recorded of the documents' steps: kernels beside their profilers' figures, and transfers."""
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
-from vecadd.bench.tables.table import markdown
+from vecadd.figures import Figure
 from vecadd.profile import documents, metrics
 from vecadd.profile.tables import NOTHING, show
 from vecadd.profile.transfers import TITLES
+from vecadd.tables import markdown, show_seconds, show_size
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
 SHOWN = ("duration", "sm", "needed", "dram", "l2", "occupancy", "achieved", "registers", "block", "grid", "waves")
@@ -15,7 +13,7 @@ TOLD = ("duration", "dram", "memory", "sm", "l2", "achieved", "registers")
 SHORT = {"duration": "time", "achieved": "occupancy", "registers": "registers", "sm": "SM", "dram": "DRAM", "l2": "L2"}
 
 
-def kernels(rows: list[Row]) -> list[str]:
+def kernels(rows: list[Figure]) -> list[str]:
     """A line a rung: the metrics that any of them has, and the documents' own."""
     rows = [row for row in rows if "metrics" in row.params]
     shown = [
@@ -24,10 +22,10 @@ def kernels(rows: list[Row]) -> list[str]:
     shown.sort(key=lambda row: SHOWN.index(row.key))
     lines = [
         [
-            row.rung,
+            row.name,
             show_size(row.n),
             *(show(row.params["metrics"].get(each.key), each.unit) for each in shown),
-            _documents(row.rung),
+            _documents(row.name),
         ]
         for row in rows
     ]
@@ -35,7 +33,7 @@ def kernels(rows: list[Row]) -> list[str]:
     return markdown(heads, lines, [False, *[True] * (len(heads) - 2), False])
 
 
-def transfers(rows: list[Row]) -> list[str]:
+def transfers(rows: list[Figure]) -> list[str]:
     """A line for each kind of step of a rung: how many, how long, their share, and how much they copied."""
     lines = []
     for row in rows:
@@ -43,7 +41,7 @@ def transfers(rows: list[Row]) -> list[str]:
             each = part["seconds"] / part["count"], part["least"], part["most"]
             lines.append(
                 [
-                    row.rung if index == 0 else "",
+                    row.name if index == 0 else "",
                     TITLES.get(part["what"], part["what"]),
                     str(part["count"]),
                     show_seconds(part["seconds"]),

@@ -7,11 +7,9 @@ once, and the method under its last table.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from vecadd.bench import results
-from vecadd.bench.results import Row, dated
 from vecadd.bench.timing import METHOD
+from vecadd.figures import Run, read_run, show_date
 
 OWN = ("vecadd", "kernel")  # among a file's versions: not those of other libraries
 
@@ -23,12 +21,10 @@ BRIEFLY = (
 
 
 @dataclass(frozen=True)
-class Run:
-    """One recorded run of one sweep."""
+class Recording(Run):
+    """The recorded run of one sweep."""
 
-    sweep: str
-    meta: dict[str, Any]
-    rows: list[Row]
+    sweep: str = ""
 
     @property
     def machine(self) -> str:
@@ -52,26 +48,25 @@ class Run:
         return [f"{name} {version}" for name, version in found.items()]
 
 
-def newest(folder: Path, sweep: str) -> dict[str, Run]:
+def newest(folder: Path, sweep: str) -> dict[str, Recording]:
     """The newest recorded run of a sweep on each machine that has a folder in this one."""
-    found: dict[str, Run] = {}
+    found: dict[str, Recording] = {}
     for path in sorted(folder.glob("*/*.json")):
-        meta, rows = results.read(path)
-        run = Run(sweep, meta, [row for row in rows if row.sweep == sweep])
+        run = read_run(path).of_sweep(sweep)
         known = found.get(path.parent.name)
-        if run.rows and (known is None or known.meta["date"] < meta["date"]):
-            found[path.parent.name] = run
+        if run.figures and (known is None or known.meta["date"] < run.meta["date"]):
+            found[path.parent.name] = Recording(run.meta, run.figures, path, sweep)
     return found
 
 
-def origin(runs: Sequence[Run]) -> str:
+def origin(runs: Sequence[Recording]) -> str:
     """The machine, days, commits, and versions of the other libraries."""
-    parts = dict.fromkeys([*(run.machine for run in runs), *(dated(run.meta) for run in runs)])
+    parts = dict.fromkeys([*(run.machine for run in runs), *(show_date(run.meta) for run in runs)])
     versions = dict.fromkeys(version for run in runs for version in run.versions)
     return "; ".join([*parts, *([", ".join(versions)] if versions else [])])
 
 
-def notes(tables: Sequence[Sequence[Run]], method_at: str) -> list[list[str]]:
+def notes(tables: Sequence[Sequence[Recording]], method_at: str) -> list[list[str]]:
     """The paragraphs under each table of a section, each table by the runs that it is made from."""
     told: set[str] = set()
     under: list[list[str]] = []

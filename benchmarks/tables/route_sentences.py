@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
+from vecadd.tables import show_size
 
 CHOSEN, AGAIN = "add as routed", "add as routed, again"
 HOST, TRANSFER, HYBRID = "add on the host", "add by transfer", "add by hybrid"
 FIXED = (HOST, TRANSFER, HYBRID, "add on the device")
 NEAR, LEVEL = 1.05, 1.02
 
-Cell = dict[str, Row]  # by rung
+Cell = dict[str, Figure]  # by rung
 
 
-def of_choice(rows: Sequence[Row]) -> str:
+def of_choice(rows: Sequence[Figure]) -> str:
     """How many cells take at most 1.05 of the best fixed choice's time, the worst cell, and the noise."""
     times = {name: _over_best(cell) for name, cell in _cells(rows) if CHOSEN in cell}
     if not times:
@@ -29,7 +29,7 @@ def of_choice(rows: Sequence[Row]) -> str:
     return f"{text}. {of_hybrid(rows)}".rstrip()
 
 
-def of_hybrid(rows: Sequence[Row]) -> str:
+def of_hybrid(rows: Sequence[Figure]) -> str:
     """In how many cells processor and GPU together take at most 1.02 of the better one's time, and the worst cell."""
     over = {}
     for name, cell in _cells(rows):
@@ -45,15 +45,15 @@ def of_hybrid(rows: Sequence[Row]) -> str:
     )
 
 
-def of_link(rows: Sequence[Row]) -> str:
+def of_link(rows: Sequence[Figure]) -> str:
     """The share of the link's bound, and how far our way for ordinary memory is ahead of the driver's own."""
-    found = {(row.rung, row.params.get("memory")): row for row in rows if row.seconds}
+    found = {(row.name, row.params.get("memory")): row for row in rows if row.seconds}
     pinned, ordinary = found.get(("add", "pinned")), found.get(("add", "pageable"))
     driver = found.get(("pageable", "pageable"))
     parts = []
-    if pinned and pinned.fraction and pinned.limit_gbps:
+    if pinned and pinned.fraction and pinned.limit:
         parts.append(
-            f"Pinned: {100 * pinned.fraction:.1f} % of the {pinned.limit_gbps:.1f} GB/s that the link's rates of this "
+            f"Pinned: {100 * pinned.fraction:.1f} % of the {pinned.limit:.1f} GB/s that the link's rates of this "
             "run allow, both directions at once"
         )
     if ordinary and driver:
@@ -68,14 +68,14 @@ def _over_best(cell: Cell) -> float:
     return 1 / min((_ratio(cell[rung]) for rung in FIXED if rung in cell), default=1)
 
 
-def _ratio(row: Row) -> float:
+def _ratio(row: Figure) -> float:
     return float(row.params.get("ratio", 1))
 
 
-def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
+def _cells(rows: Sequence[Figure]) -> Iterator[tuple[str, Cell]]:
     """The rows that were timed, by dtype, size and memory."""
     cells: dict[str, Cell] = {}
     for row in rows:
-        if row.seconds and "memory" in row.params and row.params.get("reference", row.rung) == CHOSEN:
-            cells.setdefault(f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", {})[row.rung] = row
+        if row.seconds and "memory" in row.params and row.params.get("reference", row.name) == CHOSEN:
+            cells.setdefault(f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", {})[row.name] = row
     yield from cells.items()

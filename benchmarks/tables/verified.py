@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import gpu_stages
-from vecadd.bench import results
+from vecadd.figures import read_fields, show_date
 
 STAGES = ("test", "large", "sanitize")  # of `make gpu`: the others measure, and their figures are in the documents
 
@@ -22,10 +22,10 @@ def lines(folder: Path) -> Iterator[str]:
     yield "| what | when |"
     yield "| --- | --- |"
     for path in sorted(folder.glob("*.json")):
-        content = results.load(path)
-        yield f"| [`{path.name}`](results/{path.name}) | {results.dated(content.get('meta', content))} |"
+        content = read_fields(path)
+        yield f"| [`{path.name}`](results/{path.name}) | {show_date(content.get('meta', content))} |"
     for path in sorted(folder.glob(f"*/{gpu_stages.FILE}")):
         for stage in gpu_stages.read(path):
             if stage["stage"] in STAGES:
                 what = f"`make gpu STAGE={stage['stage']}`, {path.parent.name}: {stage['verdict']}"
-                yield f"| {what} | {results.dated(stage)} |"
+                yield f"| {what} | {show_date(stage)} |"

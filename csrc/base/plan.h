@@ -21,9 +21,10 @@ struct host_schedule {
     int threads;    /* at most, including the caller */
     bool wakes;     /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
     bool streaming; /* streaming (non-temporal) stores */
-    bool narrow;    /* simd->narrower, if there is one and the component gains by it */
-    bool stays_in_slice; /* each thread keeps to its own slice, which its cache contains */
-    size_t block;        /* units that a thread takes at a time: components, or elements of a strided sum */
+    bool streams_if_moved; /* also where the sum is not written where the last one of about its size was */
+    bool narrow;           /* simd->narrower, if there is one and the component gains by it */
+    bool stays_in_slice;   /* each thread keeps to its own slice, which its cache contains */
+    size_t block;          /* units that a thread takes at a time: components, or elements of a strided sum */
     const struct fallback_loop *fallback; /* NULL, or who adds where no worker takes part. Borrowed */
 };
 

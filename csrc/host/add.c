@@ -1,5 +1,6 @@
 #include "host/add.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -120,13 +121,29 @@ add_alone(host_add_function *add, bool floating, const void *a, const void *b, v
     return fpenv_end(environment);
 }
 
+/* Whether the sum is written elsewhere than the last one of about as many bytes, as where a program keeps its sums. Any
+ * thread may call this; it takes no lock. */
+static bool
+output_address_changed(size_t bytes, const void *c)
+{
+    enum { CLASSES = sizeof(size_t) * CHAR_BIT }; /* of sizes, each twice the one before */
+    static const void *_Atomic last[CLASSES];
+    const void *_Atomic *const place = &last[CLASSES - 1 - __builtin_clzl(bytes | 1)];
+    if (atomic_load_explicit(place, memory_order_relaxed) == c)
+        return false;
+    atomic_store_explicit(place, c, memory_order_relaxed);
+    return true;
+}
+
 unsigned
 host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component, const void *a,
          const void *b, void *c, size_t n)
 {
-    host_add_function *add = host_loop(simd, schedule, component, schedule->streaming);
     if (n == 0)
         return 0;
+    const bool streaming =
+        schedule->streaming || (schedule->streams_if_moved && output_address_changed(n * component_size[component], c));
+    host_add_function *add = host_loop(simd, schedule, component, streaming);
     if (schedule->threads <= 1)
         return add_alone(add, component_is_float(component), a, b, c, n);
 

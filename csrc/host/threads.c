@@ -19,6 +19,7 @@
 #include "base/plan.h"
 #include "base/runtime.h"
 #include "base/signals.h"
+#include "host/callers_cpu.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -205,7 +206,8 @@ slices_cut(struct slice *slice, int count, size_t n, size_t block)
 
 /* ---- the pool */
 
-enum worker_state { AWAKE, ASLEEP };
+/* WAKING: a caller has found the worker asleep and sets its affinity mask; the worker waits until it is AWAKE. */
+enum worker_state { AWAKE, ASLEEP, WAKING };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
  * is still open; a caller that has closed its job waits for all who are inside. So no caller waits for a worker that
@@ -219,6 +221,7 @@ struct worker {
     int number;
     struct thread_pool *pool;
     pthread_t thread;
+    struct kept_off kept_off;
     pid_t id; /* the system's, for a caller that has joined it */
 };
 
@@ -334,7 +337,7 @@ sleep_until_woken(struct worker *worker)
 {
     while (worker->number == 1 && atomic_load(&worker->state) == ASLEEP && idle_work && idle_work())
         futex_wait_seconds(&worker->state, ASLEEP, idle_seconds);
-    while (atomic_load(&worker->state) == ASLEEP)
+    while (atomic_load(&worker->state) != AWAKE)
         futex_wait(&worker->state, ASLEEP);
 }
 
@@ -342,6 +345,7 @@ sleep_until_woken(struct worker *worker)
 static unsigned
 sleep_for_job(struct worker *worker, unsigned seen)
 {
+    callers_cpu_allow(&worker->kept_off, pthread_self());
     atomic_store(&worker->state, ASLEEP);
     atomic_fetch_sub(&worker->pool->awake, 1);
     const unsigned number = job_for(worker, seen);
@@ -402,6 +406,7 @@ start_worker(struct thread_pool *pool, int number)
     worker->number = number;
     atomic_store(&worker->inside, NO_JOB);
     atomic_store(&worker->state, AWAKE);
+    atomic_store(&worker->kept_off.is_kept, false);
     signals_block(&before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -412,12 +417,18 @@ start_worker(struct thread_pool *pool, int number)
     return error == 0;
 }
 
+/* `keep_off`: takes the caller's processor out of the worker's mask. */
 static void
-wake_worker(struct worker *worker)
+wake_worker(struct worker *worker, bool keep_off)
 {
     unsigned expected = ASLEEP;
-    if (atomic_compare_exchange_strong(&worker->state, &expected, AWAKE))
-        futex_wake(&worker->state);
+    if (!atomic_compare_exchange_strong(&worker->state, &expected, WAKING))
+        return;
+    if (keep_off)
+        callers_cpu_keep_off(&worker->kept_off, worker->thread,
+                             atomic_load_explicit(&worker->pool->callers_cpu, memory_order_relaxed));
+    atomic_store(&worker->state, AWAKE);
+    futex_wake(&worker->state);
 }
 
 /* ---- callers */
@@ -471,8 +482,10 @@ follow_caller(struct thread_pool *pool)
     if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_EQUAL(&mask, &pool->mask))
         return;
     if (CPU_COUNT(&pool->mask) > 0) {
-        for (int i = 1; i <= pool->started; i++)
+        for (int i = 1; i <= pool->started; i++) {
+            atomic_store(&pool->worker[i].kept_off.is_kept, false);
             pthread_setaffinity_np(pool->worker[i].thread, sizeof mask, &mask);
+        }
         threads_count_forget();
     }
     pool->mask = mask;
@@ -503,12 +516,14 @@ assign_parts(struct thread_pool *pool, int threads, bool wakes)
 static void
 wake_workers(struct thread_pool *pool)
 {
+    const bool keep_off = pool->threads == 2 && threads_usable_cpus() == 2;
     for (int i = 1; i <= pool->started; i++)
         if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
-            wake_worker(&pool->worker[i]);
+            wake_worker(&pool->worker[i], keep_off);
 }
 
-/* Waits while the worker is inside the job of that number. */
+/* Waits while the worker is inside the job of that number. A caller that goes to sleep restores the worker's mask:
+ * another program may keep the worker's processor busy, and the caller's is free now. */
 static void
 wait_until_out(struct worker *worker, unsigned number)
 {
@@ -516,6 +531,7 @@ wait_until_out(struct worker *worker, unsigned number)
     if (atomic_load(&worker->inside) != number ||
         !atomic_compare_exchange_strong(&worker->inside, &inside, number | AWAITED))
         return;
+    callers_cpu_allow(&worker->kept_off, worker->thread);
     while (atomic_load(&worker->inside) == (number | AWAITED))
         futex_wait(&worker->inside, number | AWAITED);
 }
@@ -651,7 +667,7 @@ stop_workers(struct thread_pool *pool)
 {
     atomic_store(&pool->open, STOPPING);
     for (int i = 1; i <= pool->started; i++)
-        wake_worker(&pool->worker[i]);
+        wake_worker(&pool->worker[i], false);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->worker[i].thread, NULL);
     for (int i = 1; i <= pool->started; i++)

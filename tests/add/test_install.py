@@ -208,10 +208,10 @@ def test_where_no_worker_is_awake_the_loop_below_adds_what_one_thread_of_ours_wo
 
 
 def test_where_all_threads_were_asked_for_before_they_are_no_longer(child: Any) -> None:
-    """As above: no worker has started, and none is started for half a MiB."""
+    """As above: no worker has started, and none is started for a quarter of a MiB."""
     code = (
         "import numpy as np, vecadd\n"
-        "vecadd.set_num_threads(4); a = np.ones(1 << 17, 'f4')\n"
+        "vecadd.set_num_threads(4); a = np.ones(1 << 16, 'f4')\n"
         "vecadd.install(least=1)\n"
         "installed = vecadd.install(); a + a; print(installed.calls)\n"
         "installed = vecadd.install(least=1); a + a; print(installed.calls)\n"

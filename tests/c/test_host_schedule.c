@@ -100,6 +100,41 @@ two_threads_take_part_from_256_kib_on(void)
 }
 
 static void
+four_threads_are_woken_for_a_quarter_of_what_three_are(void)
+{
+    static const char *const threads[] = {"3", "4"};
+    static const size_t wake[] = {2 << 20, 512 << 10};
+    for (int i = 0; i < 2; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            with_threads(threads[i]);
+            _exit(host_schedule_for(COMPONENT_I8, wake[i] - 1, false).wakes ||
+                  !host_schedule_for(COMPONENT_I8, wake[i], false).wakes);
+        }
+        int how = -1;
+        CHECK(waitpid(child, &how, 0) == child && how == 0, "%s threads", threads[i]);
+    }
+}
+
+static void
+fewer_than_four_threads_stream_a_sum_that_moves(void)
+{
+    with_threads("3");
+    const size_t from = host_thresholds()->stream_moved;
+    CHECK(!host_schedule_for(COMPONENT_I8, from - 1, false).streams_if_moved);
+    CHECK(host_schedule_for(COMPONENT_I8, from, false).streams_if_moved);
+    CHECK(!host_schedule_for(COMPONENT_I8, from, true).streams_if_moved, "in place");
+    CHECK(!schedule_moving(from, 3 * from, true).streams_if_moved, "short rows");
+}
+
+static void
+four_threads_stream_by_size_alone(void)
+{
+    with_threads("4");
+    CHECK(!host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).streams_if_moved);
+}
+
+static void
 vecadd_wake_bytes_says_from_which_size_on_workers_are_woken(void)
 {
     with_threads("16");
@@ -119,7 +154,7 @@ another_text_in_vecadd_wake_bytes_is_ignored(void)
         setenv("VECADD_WAKE_BYTES", texts[i], 1);
         CHECK(host_invalid_wake_variable() && strcmp(host_invalid_wake_variable(), texts[i]) == 0, "%s", texts[i]);
     }
-    CHECK(host_thresholds()->wake == 512 << 10);
+    CHECK(host_thresholds()->wake == 2 << 20);
     setenv("VECADD_WAKE_BYTES", "", 1);
     CHECK(host_invalid_wake_variable() == NULL);
 }
@@ -184,6 +219,9 @@ main(void)
     RUN(streaming_begins_where_three_arrays_exceed_the_threads_caches);
     RUN(sums_between_have_the_threads_that_are_awake);
     RUN(two_threads_take_part_from_256_kib_on);
+    RUN(four_threads_are_woken_for_a_quarter_of_what_three_are);
+    RUN(fewer_than_four_threads_stream_a_sum_that_moves);
+    RUN(four_threads_stream_by_size_alone);
     RUN(vecadd_wake_bytes_says_from_which_size_on_workers_are_woken);
     RUN(another_text_in_vecadd_wake_bytes_is_ignored);
     RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);

@@ -74,7 +74,7 @@ LINES = [
     "is_sum(vecadd.ladder.run('graph', x, x).numpy())",
     "_core.raw_launches(x, x, vecadd.to_device(a, 1), calls=3)",
     "_core.pattern_write(x, 'address', 0)",
-    "_core.device_limits(1, 1 << 16, 1); _core.link_limits(1, 1 << 16, 1)",
+    "_core.probe('rates', 1, 1 << 16, 1); _core.probe('link', 1, 1 << 16, 1)",
     "vecadd.release()",
     "del lent, x; vecadd.release()",
 ]

@@ -8,7 +8,7 @@ import pytest
 from modelled import A100, H200, LIMITS, RUNGS, T4
 
 from vecadd import _core, model
-from vecadd.bench import results
+from vecadd.figures import read_run
 from vecadd.model import Limits, Loaded
 from vecadd.model.theory import load_bytes, with_parameters
 
@@ -191,8 +191,9 @@ def test_blocks_that_end_leave_places_empty_the_more_the_more_warps_they_have():
 
 def recorded(path):
     """The GPU, the limits, and the rows of kernels of a recorded run; () where it has none."""
-    meta, rows = results.read(path)
-    kernels = [row for row in rows if row.seconds and RUNGS.get(row.rung, {}).get("kind") == "device"]
+    run = read_run(path)
+    meta, rows = run.meta, run.figures
+    kernels = [row for row in rows if row.seconds and RUNGS.get(row.name, {}).get("kind") == "device"]
     if not meta["gpu"] or not kernels or "device" not in meta.get("limits", {}):
         return ()
     return meta["gpu"][0], Limits.of(meta.get("limits", {})), kernels
@@ -202,7 +203,7 @@ RUNS = {path.stem: run for path in RECORDED if (run := recorded(path))}
 
 
 def of_row(gpu, limits, row):
-    rung = with_parameters(RUNGS[row.rung], row.params.get("parameters", {}))
+    rung = with_parameters(RUNGS[row.name], row.params.get("parameters", {}))
     return model.advise(
         gpu,
         row.dtype,
@@ -234,7 +235,7 @@ def test_a_rung_whose_launch_is_said_to_decide_takes_no_twice_the_best(run):
     gpu, limits, rows = run
     for row in rows:
         # advise is not told what part of a sector strided uses, and on how many paths a warp of divergent goes.
-        if row.rung not in ("strided", "divergent") and of_row(gpu, limits, row).bound == "launch":
+        if row.name not in ("strided", "divergent") and of_row(gpu, limits, row).bound == "launch":
             best = min(other.seconds for other in rows if (other.dtype, other.n) == (row.dtype, row.n))
             assert row.seconds < 2 * best, row
 

@@ -1,4 +1,4 @@
-"""Every figure of a bench's row and of its CSV, recomputed by hand from clocks that are lists of times."""
+"""Every figure of a bench and of its CSV, recomputed by hand from clocks that are lists of times."""
 
 import csv
 import io
@@ -12,15 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vecadd.bench import formats, limits, timing
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST
+from vecadd.bench import output, probes, timing
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.limits import FixedLimit
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
-from vecadd.bench.sweeps import Sweep
+from vecadd.bench.operands import HOST
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -42,11 +40,11 @@ def contestant(name: str, times: Sequence[float], **more: Any) -> Contestant:
     return Contestant(name, HOST, time, **more)
 
 
-def measured(*contestants: Contestant, n: int = N, **more: Any) -> Run:
-    cell = Cell("host", np.dtype("float32"), n, list(contestants), sets=1, **more)
-    run = Run(Axes(seconds=1e-9))
-    run.measure([Sweep("host", lambda axes, machine: iter([cell]), "none")], lambda *progress: None)
-    return run
+def measured(*contestants: Contestant, n: int = N, **more: Any) -> Session:
+    cell = Cell(np.dtype("float32"), n, contestants, sets=1, **more)
+    session = Session(Options(seconds=1e-9))
+    session.measure([Sweep("host", lambda options, machine: iter([cell]), "none")], lambda *progress: None)
+    return session
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -57,31 +55,31 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 @given(data=st.data(), rounds=st.sampled_from(sorted(PLACES)), arrays=st.sampled_from([1, 2, 3]))
-def test_each_figure_of_a_row_follows_from_the_clocks(data: st.DataObject, rounds: int, arrays: int) -> None:
+def test_each_figure_follows_from_the_clocks(data: st.DataObject, rounds: int, arrays: int) -> None:
     ours, theirs = (data.draw(st.lists(SECONDS, min_size=rounds, max_size=rounds)) for _ in range(2))
-    run = measured(
-        contestant("ours", ours), contestant("theirs", theirs, arrays=arrays), limit=FixedLimit(50.0),
-        reference="ours", fewest=rounds,
+    session = measured(
+        contestant("ours", ours), contestant("theirs", theirs, arrays=arrays), limit=50.0,
+        reference="ours", min_rounds=rounds,
     )  # fmt: skip
-    for row, times, moved in zip(run.rows, (ours, theirs), (3, arrays), strict=True):
+    for figure, times, moved in zip(session.figures, (ours, theirs), (3, arrays), strict=True):
         seconds = statistics.median(times)
         gbps = 4 * moved * N / seconds / 1e9
-        assert (row.sweep, row.dtype, row.n, row.bytes) == ("host", "float32", N, 4 * moved * N)
-        assert row.seconds == pytest.approx(seconds)
-        assert row.spread == pytest.approx((percentile(times, 0.1), percentile(times, 0.9)))
-        assert (row.gbps, row.limit_gbps) == (pytest.approx(gbps), 50.0)
-        assert row.fraction == pytest.approx(gbps / 50)
+        assert (figure.sweep, figure.dtype, figure.n, figure.bytes) == ("host", "float32", N, 4 * moved * N)
+        assert figure.seconds == pytest.approx(seconds)
+        assert figure.spread == pytest.approx((percentile(times, 0.1), percentile(times, 0.9)))
+        assert (figure.gbps, figure.limit) == (pytest.approx(gbps), 50.0)
+        assert figure.fraction == pytest.approx(gbps / 50)
     ratios = sorted(b / a for a, b in zip(ours, theirs, strict=True))
     low, high = PLACES[rounds]
-    assert run.rows[1].params["ratio"] == pytest.approx(statistics.median(ratios))
-    assert run.rows[1].params["ratio_interval"] == pytest.approx([ratios[low], ratios[high]])
-    read = csv.DictReader(io.StringIO(formats.as_csv(run.rows)))
-    for line, row in zip(read, run.rows, strict=True):
+    assert session.figures[1].params["ratio"] == pytest.approx(statistics.median(ratios))
+    assert session.figures[1].params["ratio_interval"] == pytest.approx([ratios[low], ratios[high]])
+    read = csv.DictReader(io.StringIO(output.as_csv(session.figures)))
+    for line, figure in zip(read, session.figures, strict=True):
         assert [line[name] for name in ("sweep", "rung", "dtype", "n", "bytes")] == [
-            "host", row.rung, "float32", str(N), str(row.bytes)
+            "host", figure.name, "float32", str(N), str(figure.bytes)
         ]  # fmt: skip
-        assert row.spread is not None
-        wanted = row.seconds, *row.spread, row.gbps, row.limit_gbps, row.fraction
+        assert figure.spread is not None
+        wanted = figure.seconds, *figure.spread, figure.gbps, figure.limit, figure.fraction
         found = [float(line[name]) for name in ("seconds", "p10", "p90", "gbps", "limit_gbps", "fraction")]
         assert found == list(wanted)
         assert (line["checked"], line["error"]) == ("yes", "")
@@ -90,27 +88,26 @@ def test_each_figure_of_a_row_follows_from_the_clocks(data: st.DataObject, round
 @pytest.mark.parametrize(("seconds", "timed"), [(1.99, True), (2.01, False)])
 def test_an_addition_of_more_than_two_seconds_is_left_out(seconds: float, timed: bool) -> None:
     """By the larger of two sizes: 2^12 elements take a quarter of the time."""
-    run = measured(contestant("slow", [seconds / 4]), n=1 << 14, limit=FixedLimit(None))
-    assert bool(run.rows) == timed
+    session = measured(contestant("slow", [seconds / 4]), n=1 << 14)
+    assert bool(session.figures) == timed
     said = f"slow of host float32 2^14: one addition would take about {seconds:.1f} s"
-    assert run.skipped == ([] if timed else [said])
+    assert session.skipped == ([] if timed else [said])
     assert timing.LONGEST == 2.0
 
 
 @given(read=st.floats(1e9, 1e13), write=st.floats(1e9, 1e13), both=st.floats(1e9, 1e13))
 def test_the_bounds_follow_from_the_probes(read: float, write: float, both: float) -> None:
     """By the seconds of 3 GB: two of them read and one written; two up, one down beside one of them."""
-    assert limits.device_gbps(read, write) == pytest.approx(3 / (2e9 / read + 1e9 / write))
-    assert limits.device_gbps(read, write, 1) == pytest.approx(2 / (1e9 / read + 1e9 / write))
+    assert probes.device_gbps(read, write) == pytest.approx(3 / (2e9 / read + 1e9 / write))
+    assert probes.device_gbps(read, write, 1) == pytest.approx(2 / (1e9 / read + 1e9 / write))
     up = read
     one_each_way, one_up = 2e9 / both, 1e9 / up
-    assert limits.link_gbps(up, both) == pytest.approx(3 / (one_up + max(one_each_way, one_up)))
+    assert probes.link_gbps(up, both) == pytest.approx(3 / (one_up + max(one_each_way, one_up)))
 
 
-def test_a_row_that_failed_has_no_figure() -> None:
+def test_a_figure_that_failed_has_no_value() -> None:
     """But it has what was to be moved, and the limit."""
     wrong = Contestant("wrong", HOST, lambda sets: 1e-3)
-    (row,) = measured(wrong, limit=FixedLimit(50.0)).rows
-    wanted = Row("host", "wrong", "float32", N, {}, None, None, 12 * N, None, 50.0, None, False, row.error)
-    assert row == wanted
-    assert str(row.error).startswith("wrong result: element 0 is")
+    (figure,) = measured(wrong, limit=50.0).figures
+    assert figure == Figure("host", "wrong", "float32", N, bytes=12 * N, limit=50.0, error=figure.error)
+    assert str(figure.error).startswith("wrong result: element 0 is")

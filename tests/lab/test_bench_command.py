@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from vecadd import _core
-from vecadd.bench import axes, run, sweeps
-from vecadd.bench.axes import Axes
-from vecadd.bench.run import Run
+from vecadd.bench import options, run, sweeps
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
 from vecadd.bench.timing import Cell
 from vecadd.cli import main
 
@@ -64,7 +64,7 @@ def test_a_folder_of_pictures_and_a_file_of_one_name_are_refused_before_anything
     option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
     one = str(tmp_path / "one")
     assert main(["bench", "host", "--plot", one, f"--{option}", one]) == 2
     said = f"vecadd bench: --plot {one} is a folder, and a file is to have that name: name another\n"
@@ -76,7 +76,7 @@ def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
 ) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
-    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
     assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "vecadd bench: this needs matplotlib: pip install 'vecadd[plot]'\n"
 
@@ -120,7 +120,7 @@ def test_a_dash_is_stdout_and_the_tables_are_on_stderr(
 def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     with pytest.raises(SystemExit, match="2"):
         main(["bench", *BRIEF, "--json", str(tmp_path / "x.json")])
@@ -134,7 +134,7 @@ def test_a_file_called_dash_can_still_be_written(monkeypatch: pytest.MonkeyPatch
 
 
 def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
     assert main(["bench", *BRIEF, "--csv", "-", "--json", "-"]) == 2
     assert capsys.readouterr().err == ("vecadd bench: only one of --json and --csv can be -, which is stdout\n")
 
@@ -142,7 +142,7 @@ def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_file_takes_one_format(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
     (tmp_path / "folder").mkdir()
     both = ["--csv", str(tmp_path / "run"), "--json", str(tmp_path / "folder" / ".." / "run")]
     assert main(["bench", *BRIEF, *both]) == 2
@@ -167,18 +167,18 @@ def test_rungs_that_the_sweep_has_not_are_said_to_leave_nothing(capsys: pytest.C
 def test_bench_alone_runs_every_sweep_on_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def measure(self: Run, chosen: Any, tell: Any) -> None:
-        asked.extend([self.axes, [sweep.name for sweep in chosen]])
+    def measure(self: Session, chosen: Any, tell: Any) -> None:
+        asked.extend([self.options, [sweep.name for sweep in chosen]])
 
-    monkeypatch.setattr(Run, "measure", measure)
+    monkeypatch.setattr(Session, "measure", measure)
     main(["bench"])
     brief, names = asked
     assert brief.brief
-    assert brief.seconds == axes.BRIEF_SECONDS
+    assert brief.seconds == options.BRIEF_SECONDS
     assert names in (["host"], list(sweeps.SWEEPS))
-    machine = sweeps.Machine()
+    machine = run.Machine()
     cells = list(sweeps.SWEEPS["host"].cells(brief, machine))
-    assert max(cell.n for cell in cells) < max(axes.DEFAULT_SIZES)
+    assert max(cell.n for cell in cells) < max(run.DEFAULT_SIZES)
 
 
 def test_the_command_fails_when_a_row_does(
@@ -197,14 +197,14 @@ def test_the_command_fails_when_a_row_does(
 def test_the_command_writes_what_it_has_when_interrupted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = Run._measure
+    real = Session._measure_cell
 
-    def interrupt(self: Run, cell: Cell, *rest: Any) -> None:
+    def interrupt(self: Session, cell: Cell, *rest: Any) -> None:
         if cell.n == 2000:
             raise KeyboardInterrupt
         real(self, cell, *rest)
 
-    monkeypatch.setattr(run.Run, "_measure", interrupt)
+    monkeypatch.setattr(Session, "_measure_cell", interrupt)
     path = tmp_path / "host.json"
     arguments = ["host", "--sizes", "1000,2000,3000", "--seconds-per-cell", "0.01", "--json", str(path)]
     assert main(["bench", *arguments]) == 130
@@ -221,5 +221,5 @@ def test_a_gpu_sweep_without_a_gpu_is_status_1(
 
 
 def test_the_default_sweep_is_the_one_that_is_promised() -> None:
-    assert (min(axes.DEFAULT_SIZES), max(axes.DEFAULT_SIZES)) == (1 << 10, 1 << 28)
-    assert {str(cell.dtype) for cell in sweeps.SWEEPS["host"].cells(Axes(), sweeps.Machine())} == {"float32"}
+    assert (min(run.DEFAULT_SIZES), max(run.DEFAULT_SIZES)) == (1 << 10, 1 << 28)
+    assert {str(cell.dtype) for cell in sweeps.SWEEPS["host"].cells(Options(), run.Machine())} == {"float32"}

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META, ROWS, RUNGS, row
+from made_up import FIGURES, RUNGS, figure, run
 
-from vecadd.bench import formats, opening
-from vecadd.bench.tables import parts, tables
-from vecadd.bench.tables.table import Table, columns, markdown
-from vecadd.bench.terminal import Screen
+from vecadd.bench import output
+from vecadd.bench.sweeps import make_tables
+from vecadd.bench.tables import parts
+from vecadd.tables import Screen, Table, columns, markdown, table_as_markdown
 
 pytestmark = pytest.mark.no_native
 
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "bench"
 def printed(sweep: str) -> str:
     """The tables of a sweep as a pipe gets them."""
     text = io.StringIO()
-    Screen(text).show(tables(ROWS[sweep]))
+    Screen(text).show(make_tables(FIGURES[sweep]))
     return text.getvalue()
 
 
@@ -36,14 +36,14 @@ def lines(texts: list[str]) -> str:
 
 
 ONE = {"name": "one", "after": None, "changes": ""}
-EVERY = [row for rows in ROWS.values() for row in rows]
+EVERY = [row for rows in FIGURES.values() for row in rows]
 
 FILES: dict[str, Callable[[], str]] = {
-    **{f"{sweep}.txt": lambda sweep=sweep: printed(sweep) for sweep in ROWS},  # type: ignore[misc]
-    "run.md": lambda: formats.as_markdown(META, EVERY),
-    "run.csv": lambda: formats.as_csv(EVERY),
-    "opening.txt": lambda: lines(opening.lines(META, EVERY)),
-    "findings.txt": lambda: lines(opening.findings(META, EVERY)),
+    **{f"{sweep}.txt": lambda sweep=sweep: printed(sweep) for sweep in FIGURES},  # type: ignore[misc]
+    "run.md": lambda: output.as_markdown(run(EVERY)),
+    "run.csv": lambda: output.as_csv(EVERY),
+    "opening.txt": lambda: lines(output.describe_machine(run(EVERY))),
+    "findings.txt": lambda: lines(output.list_problems(run(EVERY))),
 }
 
 
@@ -59,9 +59,9 @@ def test_fixed_rows_give_exactly_the_text_of_the_golden_file(name: str) -> None:
 
 
 def test_csv_has_every_row_and_json_for_what_is_no_number() -> None:
-    read = list(csv.DictReader(io.StringIO(formats.as_csv(EVERY))))
+    read = list(csv.DictReader(io.StringIO(output.as_csv(EVERY))))
     assert [(row["sweep"], row["rung"], int(row["n"])) for row in read] == [
-        (row.sweep, row.rung, row.n) for row in EVERY
+        (row.sweep, row.name, row.n) for row in EVERY
     ]
     by_name: dict[str, Any] = {row["rung"]: row for row in read}
     assert json.loads(by_name["waves"]["grid"]) == [1161, 1, 1]
@@ -69,23 +69,23 @@ def test_csv_has_every_row_and_json_for_what_is_no_number() -> None:
 
 
 def test_markdown_tables_are_even() -> None:
-    blocks = formats.as_markdown(META, EVERY).split("\n\n")
+    blocks = output.as_markdown(run(EVERY)).split("\n\n")
     bars = [{line.count("|") for line in block.splitlines()} for block in blocks if block.startswith("|")]
-    assert len(bars) == len(tables(EVERY))
+    assert len(bars) == len(make_tables(EVERY))
     assert all(len(counts) == 1 for counts in bars)
 
 
 def test_block_sizes_tell_how_many_blocks_start_in_a_nanosecond() -> None:
     rows = [
-        row("blocksize", "naive", 1 << 26, seconds, block=block, grid=[(1 << 26) // block, 1, 1])
+        figure("blocksize", "naive", 1 << 26, seconds, block=block, grid=[(1 << 26) // block, 1, 1])
         for block, seconds in ((32, 1262e-6), (64, 634e-6), (256, 233e-6))
     ]
-    (table,) = tables(rows)
+    (table,) = make_tables(rows)
     assert "no row starts more than 1.66 blocks a ns, which bounds small blocks at any occupancy" in table.notes
 
 
 GRID_STRIDE = [
-    row("ladder", "grid_stride", 1 << 26, seconds, parameters={"blocks_per_sm": blocks})
+    figure("ladder", "grid_stride", 1 << 26, seconds, parameters={"blocks_per_sm": blocks})
     for blocks, seconds in ((1, 9e-4), (4, 3e-4), (8, 2e-4))
 ]
 
@@ -94,10 +94,10 @@ def test_the_documents_figure_stands_beside_their_setting(monkeypatch: pytest.Mo
     """Document 004's 6 ms are of 4 blocks a multiprocessor."""
     known = {**ONE, "name": "grid_stride", "params": {"blocks_per_sm": (1, 4, 64)}}
     monkeypatch.setattr(parts, "rung_named", {"grid_stride": known}.get)
-    (table,) = tables(GRID_STRIDE)
+    (table,) = make_tables(GRID_STRIDE)
     at = [column.name for column in table.columns].index("documents")
     named = {line.cells[0]: line.cells[at] for line in table.lines if line}
-    assert [line.strip() for line, figure in named.items() if figure == "6 ms (004a)"] == ["blocks_per_sm 4"]
+    assert [line.strip() for line, time in named.items() if time == "6 ms (004a)"] == ["blocks_per_sm 4"]
 
 
 def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_them(
@@ -106,7 +106,7 @@ def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_th
     blocks = {"blocks_per_sm": (1, 4, 64)}
     one, two = ({**ONE, "name": name, "params": blocks} for name in ("grid_stride", "block_range"))
     monkeypatch.setattr(parts, "rung_named", {"grid_stride": one, "block_range": {**two, "after": "grid_stride"}}.get)
-    (table,) = tables([*GRID_STRIDE, row("ladder", "block_range", 1 << 26, 6e-4)])
+    (table,) = make_tables([*GRID_STRIDE, figure("ladder", "block_range", 1 << 26, 6e-4)])
     at = [column.name for column in table.columns].index("gain")
     assert [line.cells[at] for line in table.lines if line and line.cells[0] == "block_range"] == ["0.5 x"]
 
@@ -116,8 +116,8 @@ def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
     fastest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "rung_named", {"one": ONE, "two": {**ONE, "after": "one"}}.get)
-    variants = [row("ladder", "one", 1 << 20, 1e-3 if at == fastest else 2e-3) for at in range(3)]
-    (table,) = tables([*variants, row("ladder", "two", 1 << 20, 5e-4)])
+    variants = [figure("ladder", "one", 1 << 20, 1e-3 if at == fastest else 2e-3) for at in range(3)]
+    (table,) = make_tables([*variants, figure("ladder", "two", 1 << 20, 5e-4)])
     at = [column.name for column in table.columns].index("gain")
     assert [line.cells[at] for line in table.lines if line and line.cells[0] == "two"] == ["2 x"]
 
@@ -126,12 +126,12 @@ def test_a_bar_in_a_cell_of_markdown_does_not_part_it() -> None:
     assert markdown(["a|b", "c"], [["|d|", "e"]]) == ["| a\\|b | c |", "| --- | ---: |", "| \\|d\\| | e |"]
     table = Table("x", columns("rung", "what|changed"))
     table.add("abs|x|", "1")
-    assert formats.as_lines(table) == ["| rung | what\\|changed |", "| --- | ---: |", "| abs\\|x\\| | 1 |"]
+    assert table_as_markdown(table) == ["| rung | what\\|changed |", "| --- | ---: |", "| abs\\|x\\| | 1 |"]
 
 
 def test_a_bar_in_a_rows_name_leaves_the_markdown_of_a_run_even() -> None:
-    rows = [replace(row, rung=f"{row.rung}|x") for row in ROWS["host"]]
-    blocks = formats.as_markdown(META, rows).split("\n\n")
+    rows = [replace(row, name=f"{row.name}|x") for row in FIGURES["host"]]
+    blocks = output.as_markdown(run(rows)).split("\n\n")
     (table,) = (block.splitlines() for block in blocks if block.startswith("|"))
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1
     assert all("\\|x" in line for line in table[2:])

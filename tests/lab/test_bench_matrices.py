@@ -6,23 +6,24 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+import made_up
 import numpy as np
-import pictured
-import probes
+import probed_once
 import pytest
 
 import vecadd
 from benchmarks.tables import sweeps as written
 from vecadd import _core, model
-from vecadd.bench import buffers, cublas, limits, matrices, recorded, sweeps, timing
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import DEVICE, WrongSumError
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
+from vecadd.bench import contestants, probes, recorded, sweeps, timing
+from vecadd.bench.operands import DEVICE, EXACT, MOST, Factors, Transposed, WrongSumError, compare_matrices
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session
+from vecadd.bench.sweeps import make_tables
 from vecadd.bench.tables import matrices as layout
-from vecadd.bench.tables import tables
+from vecadd.figures import Figure
 from vecadd.model import Gpu, Limits
 from vecadd.model import matrices as expected
+from vecadd.model.matrix_shapes import extents, near_square
 
 pytestmark = pytest.mark.no_native
 
@@ -33,27 +34,27 @@ RUNGS: dict[str, dict[str, Any]] = {rung["name"]: rung for rung in _core.rungs()
     ("n", "shape"), [(1, (1, 1)), (7, (1, 7)), (1000, (25, 40)), (2**19, (512, 1024)), (2**27, (8192, 16384))]
 )
 def test_a_matrix_is_as_near_to_a_square_as_its_elements_allow(n: int, shape: tuple[int, int]) -> None:
-    assert matrices.near_square(n) == shape
-    assert matrices.extents("transpose", n) == shape
-    assert matrices.extents("sgemm", n) == (*shape, 4096)
+    assert near_square(n) == shape
+    assert extents("transpose", n) == shape
+    assert extents("sgemm", n) == (*shape, 4096)
 
 
 def test_no_two_elements_of_a_matrix_to_transpose_have_the_same_bits() -> None:
-    x = matrices.Transposed((30, 70)).result(7919, "copy")
+    x = Transposed((30, 70)).result(7919, "copy")
     assert np.unique(x.view(np.uint32)).size == 30 * 70
 
 
 @pytest.mark.parametrize("inner", [1, 20, 4096, 5000, 2**20])
 def test_no_partial_sum_of_a_product_exceeds_what_float32_holds_exactly(inner: int) -> None:
-    a, b = matrices.Factors((3, 2, inner)).factors(0)
+    a, b = Factors((3, 2, inner)).factors(0)
     assert set(np.unique(b)) <= {-1.0, 0.0, 1.0}
     assert np.all(a == np.rint(a))
-    assert float(np.abs(a).astype(np.float64).sum(axis=1).max()) <= matrices.EXACT
-    assert min(matrices.MOST, matrices.EXACT // inner) * inner <= matrices.EXACT
+    assert float(np.abs(a).astype(np.float64).sum(axis=1).max()) <= EXACT
+    assert min(MOST, EXACT // inner) * inner <= EXACT
 
 
 def test_a_product_of_the_bench_is_numpys_by_any_order() -> None:
-    factors = matrices.Factors((20, 30, 4096))
+    factors = Factors((20, 30, 4096))
     a, b = factors.factors(3)
     want = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.float32)
     np.testing.assert_array_equal(factors.result(3, "product"), want)
@@ -62,23 +63,23 @@ def test_a_product_of_the_bench_is_numpys_by_any_order() -> None:
 
 def test_factors_that_lose_their_last_bits_give_another_product() -> None:
     """TF32 keeps 11 bits of a value."""
-    factors = matrices.Factors((20, 30, 4096))
+    factors = Factors((20, 30, 4096))
     a, b = factors.factors(0)
     kept = (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     assert np.mean(kept @ b == factors.result(0, "product")) < 0.05
 
 
 @pytest.fixture
-def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     """quick(sweep, **axes): a run of few rounds and small products."""
-    monkeypatch.setattr(buffers, "MOST_SETS", 2)
+    monkeypatch.setattr("vecadd.model.theory.MOST_SETS", 2)
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
-    for name, probe in probes.ONCE.items():
-        monkeypatch.setattr(limits, name, probe)
+    for name, probe in probed_once.ONCE.items():
+        monkeypatch.setattr(probes, name, probe)
 
-    def run(sweep: str, **chosen: Any) -> Run:
-        running = Run(Axes(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))
+    def run(sweep: str, **chosen: Any) -> Session:
+        running = Session(Options(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))
         running.measure([sweeps.SWEEPS[sweep]], lambda *progress: None)
         return running
 
@@ -89,13 +90,13 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
 def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, quick: Any) -> None:
     running = quick(sweep)
     assert running.failures == []
-    rows = [row for row in running.rows if row.rung != matrices.CUBLAS]  # which is there where PyTorch or CuPy is
-    assert [row.rung for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
+    rows = [row for row in running.figures if row.name != contestants.CUBLAS]  # which is there where PyTorch or CuPy is
+    assert [row.name for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
     for row in rows:
         assert (row.error, row.checked) == (None, True)
-        assert row.params["shape"] == list(matrices.extents(sweep, 1000))
+        assert row.params["shape"] == list(extents(sweep, 1000))
         assert row.bytes == 4 * arrays
-        facts = _core.rung_facts(row.rung, "float32", tuple(row.params["shape"]))
+        facts = _core.rung_facts(row.name, "float32", tuple(row.params["shape"]))
         assert row.params["grid"] == list(facts["grid"])
         assert row.params["shared"] == facts["static_shared"]
         assert row.params["model_seconds"] > 0
@@ -104,40 +105,40 @@ def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, quick: 
 def test_a_dtype_that_no_rung_takes_has_no_cell(quick: Any) -> None:
     for sweep in ("transpose", "sgemm"):
         running = quick(sweep, dtypes=("float64",))
-        assert (running.rows, running.failures) == ([], [])
+        assert (running.figures, running.failures) == ([], [])
 
 
 @pytest.mark.parametrize(("sweep", "rung"), [("transpose", "transpose_padded"), ("sgemm", "sgemm_naive")])
 def test_a_wrong_result_is_caught(sweep: str, rung: str, quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "run_rung", lambda name, a, b, out, **how: 1e-3)
-    (row,) = quick(sweep, rungs=(rung,)).rows
+    (row,) = quick(sweep, rungs=(rung,)).figures
     assert str(row.error).startswith("wrong result: element (0, 0) is")
 
 
 @pytest.mark.parametrize("at", [(0, 0), (24, 39), (7, 33)])
 def test_one_wrong_element_is_named(at: tuple[int, int], device: int) -> None:
-    operands = matrices.Factors((25, 40, 20))
-    want = operands.result(0, "product").copy()
-    matrices.compare(vecadd.to_device(want), want)
+    factors = Factors((25, 40, 20))
+    want = factors.result(0, "product").copy()
+    compare_matrices(vecadd.to_device(want), want)
     wrong = want.copy()
     wrong[at] = -wrong[at] if wrong[at] else 1
     with pytest.raises(WrongSumError, match=rf"element \({at[0]}, {at[1]}\) is"):
-        matrices.compare(vecadd.to_device(wrong), want)
+        compare_matrices(vecadd.to_device(wrong), want)
 
 
 def test_outputs_are_poisoned_before_they_are_used(device: int) -> None:
-    for operands in (matrices.Transposed((5, 7)), matrices.Factors((5, 7, 3))):
-        for used in operands.buffers(DEVICE, 2):
+    for matrices in (Transposed((5, 7)), Factors((5, 7, 3))):
+        for used in matrices.buffers(DEVICE, 2):
             assert set(used.out.numpy().tobytes()) == {0xA5}
 
 
 def test_the_limit_of_a_product_is_that_of_the_cores(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "probe_device", lambda *_: {"gbps": 4000.0, "read_gbps": 1e9, "write_gbps": 1e9})
+    monkeypatch.setattr(probes, "probe_device", lambda *_: {"gbps": 4000.0, "read_gbps": 1e9, "write_gbps": 1e9})
     running = quick("sgemm", rungs=("sgemm_naive",))
-    (row,) = running.rows
+    (row,) = running.figures
     peak = 2 * Gpu.of(running.machine.gpu).peak
     seconds = model.product_operations(*row.params["shape"]) / peak
-    assert row.limit_gbps == pytest.approx(row.bytes / seconds / 1e9)
+    assert row.limit == pytest.approx(row.bytes / seconds / 1e9)
 
 
 # cuBLAS
@@ -176,7 +177,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *libraries: Library) -> None:
             raise ImportError(name)
         return found[name]
 
-    monkeypatch.setattr(cublas, "import_module", import_module)
+    monkeypatch.setattr(contestants, "import_module", import_module)
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy"])
@@ -186,10 +187,10 @@ def test_cublas_stands_beside_the_rungs_where_a_library_has_it(
     library = Library(name)
     installed(monkeypatch, library)
     running = quick("sgemm", rungs=("sgemm_naive", "cublas"))
-    row = running.rows[-1]
-    assert (row.rung, row.error, row.checked, row.params["library"]) == ("cublas", None, True, f"{name} 1.2")
+    row = running.figures[-1]
+    assert (row.name, row.error, row.checked, row.params["library"]) == ("cublas", None, True, f"{name} 1.2")
     assert row.label == "cublas (host clock)"
-    assert row.bytes == running.rows[0].bytes
+    assert row.bytes == running.figures[0].bytes
     assert running.machine.missing == []
     assert set(library.asked) == {"highest" if name == "torch" else "high"}, "TF32 is off in PyTorch"
     assert library.precision == "high", "PyTorch's own setting comes back"
@@ -197,21 +198,21 @@ def test_cublas_stands_beside_the_rungs_where_a_library_has_it(
 
 def test_pytorch_without_a_gpu_leaves_it_to_cupy(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, Library("torch", gpu=False), Library("cupy"))
-    assert quick("sgemm", rungs=("cublas",)).rows[-1].params["library"] == "cupy 1.2"
+    assert quick("sgemm", rungs=("cublas",)).figures[-1].params["library"] == "cupy 1.2"
 
 
 def test_a_machine_without_cublas_says_what_is_missing(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, Library("torch", gpu=False))
     running = quick("sgemm", sizes=(1000, 2000))
     assert running.machine.missing == ["sgemm cublas: torch finds no GPU, cupy is not installed"]
-    assert len(running.rows) == 8
+    assert len(running.figures) == 8
 
 
 def test_a_wrong_product_of_cublas_is_caught(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library("cupy")
     monkeypatch.setattr(library, "matmul", lambda a, b, out: None)
     installed(monkeypatch, library)
-    (row,) = quick("sgemm", rungs=("cublas",)).rows
+    (row,) = quick("sgemm", rungs=("cublas",)).figures
     assert str(row.error).startswith("wrong result: element (0, 0)")
 
 
@@ -289,7 +290,7 @@ def test_the_expectation_of_a_matrix_rung_is_for_the_benchs_shape() -> None:
 
 
 def test_the_documents_digits_are_quoted() -> None:
-    ours, columns = tables(pictured.sgemm())
+    ours, columns = make_tables(made_up.sgemm())
     assert [line.cells[1] for line in columns.lines if line] == ["556.38", "411.00", "130", "122"]
     assert {line.cells[4] for line in columns.lines if line} == {"2^27", "2^20"}
     assert [line.cells[4] for line in columns.lines if line and line.cells[0] == "sgemm_tiled"] == ["2^20"]
@@ -303,34 +304,34 @@ def test_quoted_times_are_the_recorded_figures() -> None:
 
 
 def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
-    rows = pictured.sgemm()
+    rows = made_up.sgemm()
     assert layout.steps(rows) == [
         "sgemm_tiled to sgemm_tuned at 1024 x 1024 x 4096: occupancy 25 to 50 %, 286 us to 390 us, 0.733 x as fast",
         "sgemm_tiled to sgemm_tuned at 8192 x 16384 x 4096: occupancy 25 to 50 %, 36.7 ms to 50 ms, 0.733 x as fast",
     ]
-    alone = [replace(row, seconds=None) if row.rung == "sgemm_tuned" else row for row in rows]
+    alone = [replace(row, value=None) if row.name == "sgemm_tuned" else row for row in rows]
     assert layout.steps(alone) == []
 
 
 def test_a_transposes_table_has_no_columns_of_products() -> None:
-    (table,) = tables(pictured.transpose())
+    (table,) = make_tables(made_up.transpose())
     assert [column.name for column in table.columns][:3] == ["rung", "seconds", "GB/s"]
     assert all("sgemm" not in note for note in table.notes)
 
 
 def test_documents_show_both_tables_of_products_and_the_step() -> None:
-    lines = written.matrices(pictured.sgemm())
+    lines = written.matrices(made_up.sgemm())
     assert "| rung | seconds | TFLOP/s | % limit | gain | model | blocks | occ. % | regs | documents |" in lines
     assert sum(line.startswith("| sgemm_tiled |") for line in lines) == 3, (
         "at both sizes, and in the document's columns"
     )
-    assert f"- {layout.steps(pictured.sgemm())[-1]}" in lines
-    assert len(list(filter(None, written.matrices(pictured.transpose())))) == 2 + 2 + 8
+    assert f"- {layout.steps(made_up.sgemm())[-1]}" in lines
+    assert len(list(filter(None, written.matrices(made_up.transpose())))) == 2 + 2 + 8
 
 
 def test_rates_are_operations_of_products_and_bytes_of_transposes() -> None:
-    def rates(rows: list[Row]) -> list[float]:
+    def rates(rows: list[Figure]) -> list[float]:
         return [layout.rate(row) or math.nan for row in rows]
 
-    assert rates(pictured.sgemm()[:3]) == pytest.approx([6, 8, 30])
-    assert rates(pictured.transpose()[:1]) == [pictured.transpose()[0].gbps]
+    assert rates(made_up.sgemm()[:3]) == pytest.approx([6, 8, 30])
+    assert rates(made_up.transpose()[:1]) == [made_up.transpose()[0].gbps]

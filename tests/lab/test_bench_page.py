@@ -4,13 +4,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import bench_rows
-import pictured
+import made_up
 import pytest
+from made_up import run
 
-from vecadd.bench import formats
-from vecadd.bench.plots import figures
-from vecadd.bench.tables import tables
+from vecadd.bench import output
+from vecadd.bench.sweeps import list_pictures, make_tables
 
 pytestmark = pytest.mark.no_native
 
@@ -18,15 +17,15 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 ELSEWHERE = ("<script", "<link", "@import", " src=", "url(http", 'href="http')
-META: dict[str, Any] = bench_rows.META | {"failures": [], "skipped": []}
-ROWS = [row for row in pictured.ladder() + pictured.size() if row.n <= 2**12]
+META: dict[str, Any] = {"failures": [], "skipped": []}
+ROWS = [row for row in made_up.ladder() + made_up.size() if row.n <= 2**12]
 OK = [row for row in ROWS if row.ok]
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
     """A page of two sweeps, one of which has a row that failed."""
-    return formats.as_page(META | {"machine": "here & <there>"}, ROWS)
+    return output.as_page(run(ROWS, machine="here & <there>", **META))
 
 
 def section(page: str, anchor: str) -> str:
@@ -38,8 +37,8 @@ def test_each_sweep_has_its_pictures_and_tables(page: str) -> None:
     for sweep in ("ladder", "size"):
         rows = [row for row in ROWS if row.sweep == sweep]
         shown = section(page, sweep)
-        assert re.findall(r'aria-label="Picture: ([\w-]+)"', shown) == list(figures(META, rows, recorded=False))
-        assert re.findall(r"<caption>(.*)</caption>", shown) == [table.title for table in tables(rows)]
+        assert re.findall(r'aria-label="Picture: ([\w-]+)"', shown) == list(list_pictures(run(rows)))
+        assert re.findall(r"<caption>(.*)</caption>", shown) == [table.title for table in make_tables(rows)]
     assert '<th scope="row">naive</th>' in section(page, "size")
     assert "device memory: 4535 GB/s for an addition" in section(page, "machine")
     assert "<p>Size: by events</p>" in section(page, "method")
@@ -50,14 +49,14 @@ def test_a_page_says_first_what_failed(page: str) -> None:
     first = page.partition("<h2 ")[0]
     assert '<p class="verdict bad">Something failed or is above its limit.</p>' in first
     assert "<p>ladder float4 float32 2^12 failed: wrong result: element 3 is 1.0, the sum is 2.0</p>" in first
-    passed = formats.as_page(META, OK[:1])
+    passed = output.as_page(run(OK[:1], **META))
     assert '<p class="verdict good">Every sum is right, and no figure is above its limit.</p>' in passed
-    assert '<p class="verdict bad">Nothing was measured.</p>' in formats.as_page(META, [])
+    assert '<p class="verdict bad">Nothing was measured.</p>' in output.as_page(run([], **META))
     for meta, rows in (
-        (META | {"failures": ["size: x"]}, OK[:1]),
-        (META, [replace(OK[0], fraction=1.01)]),
+        ({**META, "failures": ["size: x"]}, OK[:1]),
+        (META, [replace(OK[0], limit=(OK[0].gbps or 0) / 1.01)]),
     ):
-        assert 'class="verdict bad"' in formats.as_page(meta, rows)
+        assert 'class="verdict bad"' in output.as_page(run(rows, **meta))
 
 
 def test_a_page_loads_nothing_and_escapes_what_it_shows(page: str) -> None:

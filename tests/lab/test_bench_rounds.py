@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from vecadd import _core, _host
-from vecadd.bench import axes, buffers, limits, sweeps, timing
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
+from vecadd.bench import options, probes, timing
 from vecadd.bench.contestants import Contestant, numpy_add
-from vecadd.bench.limits import FixedLimit
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
-from vecadd.bench.sweeps import Sweep
-from vecadd.bench.tables import tables
-from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
+from vecadd.bench.operands import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine, Session, Sweep
+from vecadd.bench.sweeps import make_tables
+from vecadd.bench.timing import Cell, Measurement, Samples, TimePredictor, paired_ratio
+from vecadd.figures import Figure
+from vecadd.model import theory
+from vecadd.tables import show_size
 
 pytestmark = pytest.mark.no_native
 
@@ -45,39 +45,39 @@ def add_rightly(a: Any, b: Any, out: Any) -> None:
 
 
 def cell(*contestants: Contestant, n: int = 1000, limit: float | None = None, **keywords: Any) -> Cell:
-    return Cell("host", FLOAT32, n, list(contestants), FixedLimit(limit), sets=1, **keywords)
+    return Cell(FLOAT32, n, contestants, limit, sets=1, **keywords)
 
 
-def measured(*cells: Cell, seconds: float = 0.01) -> Run:
-    running = Run(Axes(seconds=seconds))
-    running.measure([Sweep("host", lambda axes, machine: iter(cells), "none")], lambda *progress: None)
+def measured(*cells: Cell, seconds: float = 0.01) -> Session:
+    running = Session(Options(seconds=seconds))
+    running.measure([Sweep("host", lambda options, machine: iter(cells), "none")], lambda *progress: None)
     return running
 
 
-def names(rows: list[Row]) -> list[str]:
-    return [row.rung for row in rows]
+def names(rows: list[Figure]) -> list[str]:
+    return [row.name for row in rows]
 
 
-# Axes
+# Options
 
 
 @pytest.mark.parametrize(
     ("text", "sizes"), [("2^10", (1024,)), ("2**3,1e6", (8, 10**6)), (" 7 , 1.5e3", (7, 1500)), ("1e9", (10**9,))]
 )
 def test_sizes_are_read_as_people_write_them(text: str, sizes: tuple[int, ...]) -> None:
-    assert axes.sizes(text) == sizes
+    assert options.parse_sizes(text) == sizes
 
 
 def test_what_is_named_twice_is_measured_once() -> None:
     """Two rows of one name would be one figure to `vecadd compare`."""
-    assert axes.sizes("1024,2^10,1e3") == (1024, 1000)
-    assert axes.dtypes("int8,float32,int8") == ("int8", "float32")
-    assert axes.rungs("add,numpy,add") == ("add", "numpy")
+    assert options.parse_sizes("1024,2^10,1e3") == (1024, 1000)
+    assert options.parse_dtypes("int8,float32,int8") == ("int8", "float32")
+    assert options.parse_rungs("add,numpy,add") == ("add", "numpy")
 
 
 @pytest.mark.parametrize(("n", "text"), [(1024, "2^10"), (1 << 28, "2^28"), (1000, "1000"), (16, "16"), (1025, "1025")])
 def test_sizes_are_shown_as_people_write_them(n: int, text: str) -> None:
-    assert axes.show_size(n) == text
+    assert show_size(n) == text
 
 
 # Operands and their check
@@ -85,7 +85,7 @@ def test_sizes_are_shown_as_people_write_them(n: int, text: str) -> None:
 
 @pytest.mark.parametrize("dtype", HOST_DTYPES)
 def test_the_check_takes_numpys_sum_and_finds_one_wrong_bit(dtype: str) -> None:
-    pattern = Pattern(axes.dtype_named(dtype))
+    pattern = Pattern(options.find_dtype(dtype))
     (used,) = pattern.buffers(HOST, 1001, 1)
     np.add(used.a, used.b, out=used.out)
     pattern.check(HOST, used)
@@ -119,7 +119,7 @@ def test_sets_hold_different_values_and_patterns_go_on_past_their_period() -> No
 @pytest.mark.parametrize(
     ("set_bytes", "cache", "memory", "sets"),
     [
-        (12 << 10, 2 << 20, 1 << 30, buffers.MOST_SETS),
+        (12 << 10, 2 << 20, 1 << 30, theory.MOST_SETS),
         (1 << 20, 2 << 20, 1 << 30, 8),
         (100 << 20, 2 << 20, 1 << 30, 1),
         (1 << 20, 2 << 20, 3 << 20, 3),
@@ -127,7 +127,7 @@ def test_sets_hold_different_values_and_patterns_go_on_past_their_period() -> No
     ],
 )
 def test_sets_rotate_past_the_cache_within_memory(set_bytes: int, cache: int, memory: int, sets: int) -> None:
-    assert buffers.rotation(set_bytes, cache, memory) == sets
+    assert theory.rotating_sets(set_bytes, cache, memory) == sets
 
 
 # Limits
@@ -140,7 +140,7 @@ def test_the_hosts_bound_is_its_probes_best_round_and_its_typical_way_the_median
     seconds = [4e-6, 3e-6]
     seconds.insert(best, 1e-6)
     monkeypatch.setattr(_core, "HostLimit", lambda *arrays: SimpleNamespace(round=iter(seconds).__next__))
-    limit = limits.HostLimit()
+    limit = probes.HostLimit()
     limit.open({HOST.name: Pattern(FLOAT32).buffers(HOST, 1000, 1)})
     for _ in seconds:
         limit.round()
@@ -155,14 +155,14 @@ def test_the_hosts_bound_is_its_probes_best_round_and_its_typical_way_the_median
 def test_every_round_has_every_contestant_and_the_limit_in_random_order() -> None:
     turns: list[str] = []
 
-    class Watched(FixedLimit):
+    class Watched(probes.Limit):
         def round(self) -> None:
             turns.append("limit")
 
     def watched(name: str) -> Contestant:
         return contestant(name, lambda a, b, out: (turns.append(name), add_rightly(a, b, out)))
 
-    watching = Cell("host", FLOAT32, 10, [watched("x"), watched("y")], Watched(None), sets=1)
+    watching = Cell(FLOAT32, 10, [watched("x"), watched("y")], Watched(), sets=1)
     measurement = Measurement(watching, Pattern(FLOAT32), random.Random(1))
     measurement.run(seconds=1e-9)
     rounds = [tuple(turns[at : at + 3]) for at in range(2, len(turns), 3)]  # after the two warm-ups
@@ -176,14 +176,14 @@ def test_rounds_go_on_until_their_time_is_spent(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     measurement = Measurement(cell(contestant("x", add_rightly)), Pattern(FLOAT32), random.Random(0))
     measurement.run(20)
-    assert len(measurement.timed[0].samples) == 20
+    assert len(measurement.timed[0].seconds) == 20
 
 
 def test_a_cell_may_ask_for_more_rounds_than_its_time_allows() -> None:
-    asking = replace(cell(contestant("x", add_rightly)), fewest=timing.FEWEST_ROUNDS + 3)
+    asking = replace(cell(contestant("x", add_rightly)), min_rounds=timing.FEWEST_ROUNDS + 3)
     measurement = Measurement(asking, Pattern(FLOAT32), random.Random(0))
     measurement.run(1e-9)
-    assert len(measurement.timed[0].samples) == timing.FEWEST_ROUNDS + 3
+    assert len(measurement.timed[0].seconds) == timing.FEWEST_ROUNDS + 3
 
 
 def test_a_sample_of_a_slow_contestant_is_short() -> None:
@@ -204,24 +204,24 @@ def test_a_sample_of_a_slow_contestant_is_short() -> None:
 
 
 def test_median_and_spread_are_of_the_rounds() -> None:
-    timed = Timed(numpy_add(), samples=[float(x) for x in range(1, 12)])
+    timed = Samples(numpy_add(), seconds=[float(x) for x in range(1, 12)])
     assert timed.median == 6
     assert timed.spread == (2, 10)
-    assert Timed(numpy_add(), samples=[9.0, 1.0, 2.0]).median == 2
+    assert Samples(numpy_add(), seconds=[9.0, 1.0, 2.0]).median == 2
 
 
 def test_a_paired_ratio_sees_through_a_machine_that_slows_down() -> None:
     slow = np.linspace(1, 3, 101)
-    ours, theirs = Timed(numpy_add(), samples=list(slow)), Timed(numpy_add(), samples=list(1.1 * slow))
+    ours, theirs = Samples(numpy_add(), seconds=list(slow)), Samples(numpy_add(), seconds=list(1.1 * slow))
     assert paired_ratio(theirs, ours) == pytest.approx((1.1, 1.1, 1.1))
 
 
 def test_a_paired_ratio_is_of_times_of_the_same_round() -> None:
     """Times that rise and fall, each of them the other's own: sorted, all ratios would be 1."""
     ours, theirs = [1.0, 8.0, 2.0, 4.0], [8.0, 1.0, 4.0, 2.0]
-    assert paired_ratio(Timed(numpy_add(), samples=theirs), Timed(numpy_add(), samples=ours)) == (0.125, 1.25, 8.0)
+    assert paired_ratio(Samples(numpy_add(), seconds=theirs), Samples(numpy_add(), seconds=ours)) == (0.125, 1.25, 8.0)
     late = paired_ratio(
-        Timed(numpy_add(), samples=theirs[:2]), Timed(numpy_add(), samples=ours)
+        Samples(numpy_add(), seconds=theirs[:2]), Samples(numpy_add(), seconds=ours)
     )  # it failed in round 3
     assert late == (0.125, (8 + 0.125) / 2, 8.0)
 
@@ -232,16 +232,16 @@ def test_a_paired_ratio_is_of_times_of_the_same_round() -> None:
 def test_the_interval_of_a_paired_ratio_is_the_sign_tests(rounds: int, low: int, high: int) -> None:
     """Ratios 1, 2, 3, ... in any order: the ones between which the median is with 95 %."""
     ratios = [float(ratio) for ratio in np.random.default_rng(0).permutation(rounds) + 1]
-    ours = Timed(numpy_add(), samples=[1.0] * rounds)
-    assert paired_ratio(Timed(numpy_add(), samples=ratios), ours) == (low, (rounds + 1) / 2, high)
+    ours = Samples(numpy_add(), seconds=[1.0] * rounds)
+    assert paired_ratio(Samples(numpy_add(), seconds=ratios), ours) == (low, (rounds + 1) / 2, high)
 
 
 def test_the_interval_of_a_paired_ratio_holds_the_median() -> None:
     generator = np.random.default_rng(0)
-    ours = Timed(numpy_add(), samples=[1.0] * 100)
+    ours = Samples(numpy_add(), seconds=[1.0] * 100)
     hits = 0
     for _ in range(200):
-        theirs = Timed(numpy_add(), samples=list(generator.lognormal(0, 0.2, 100)))
+        theirs = Samples(numpy_add(), seconds=list(generator.lognormal(0, 0.2, 100)))
         low, median, high = paired_ratio(theirs, ours)
         assert low <= median <= high
         hits += low <= 1 <= high
@@ -250,7 +250,7 @@ def test_the_interval_of_a_paired_ratio_holds_the_median() -> None:
 
 def test_ratios_are_to_the_cells_reference() -> None:
     twice = cell(contestant("ours", add_rightly, 1e-3), contestant("peer", add_rightly, 2e-3), reference="ours")
-    ours, peer = measured(twice).rows
+    ours, peer = measured(twice).figures
     assert "ratio" not in ours.params
     assert (peer.params["reference"], peer.params["ratio"]) == ("ours", pytest.approx(2))
 
@@ -268,7 +268,7 @@ WRONG: dict[str, Callable[[Any, Any, Any], object]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_sum_is_a_failed_row_and_the_others_stay(name: str) -> None:
-    wrong, right = measured(cell(contestant("wrong", WRONG[name]), contestant("right", add_rightly))).rows
+    wrong, right = measured(cell(contestant("wrong", WRONG[name]), contestant("right", add_rightly))).figures
     assert (wrong.checked, wrong.seconds, wrong.gbps) == (False, None, None)
     assert str(wrong.error).startswith("wrong result: element ")
     assert right.ok
@@ -282,7 +282,7 @@ def test_a_rung_that_is_right_only_at_first_is_caught() -> None:
         n = next(sizes)
         np.add(a[:n], b[:n], out=out[:n])
 
-    (row,) = measured(cell(contestant("tired", tire))).rows
+    (row,) = measured(cell(contestant("tired", tire))).figures
     assert str(row.error).startswith("wrong result: element 999 is")
 
 
@@ -290,7 +290,7 @@ def test_a_failing_rung_is_a_row_and_the_others_stay() -> None:
     def fail(a: Any, b: Any, out: Any) -> None:
         raise RuntimeError("no more")
 
-    failed, right = measured(cell(contestant("failing", fail), contestant("right", add_rightly))).rows
+    failed, right = measured(cell(contestant("failing", fail), contestant("right", add_rightly))).figures
     assert failed.error == "RuntimeError: no more"
     assert right.ok
 
@@ -299,16 +299,16 @@ def test_a_fraction_above_1_is_impossible() -> None:
     exact = 12 * 1000 / 1e-3 / 1e9
     possible, impossible = measured(
         cell(contestant("fits", add_rightly), limit=exact), cell(contestant("beats", add_rightly), limit=exact * 0.99)
-    ).rows
+    ).figures
     assert possible.ok
-    assert impossible.impossible
+    assert impossible.is_impossible
     assert not impossible.ok
 
 
 def test_a_slow_addition_is_left_out_and_named() -> None:
     slow = contestant("slow", add_rightly, seconds=timing.LONGEST)
     running = measured(cell(slow, contestant("quick", add_rightly), n=1 << 14))
-    assert names(running.rows) == ["quick"]
+    assert names(running.figures) == ["quick"]
     assert running.skipped == ["slow of host float32 2^14: one addition would take about 8.0 s"]
 
 
@@ -319,7 +319,7 @@ def test_predictions_do_not_scale_fixed_costs() -> None:
         calls.append(len(sets[0].out))
         return 1e-3 + len(sets[0].out) * 1e-8
 
-    predicted = Predictions().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 24)
+    predicted = TimePredictor().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 24)
     assert predicted == pytest.approx((1 << 24) * 1e-8, rel=0.2)
     assert max(calls) <= 1 << 20
 
@@ -333,11 +333,11 @@ def test_predictions_leave_out_the_first_call_which_may_load_a_kernel() -> None:
         seen.add(n)
         return loading + n * 1e-6
 
-    assert Predictions().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 16) == pytest.approx(0.065536)
+    assert TimePredictor().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 16) == pytest.approx(0.065536)
 
 
 def test_a_prediction_of_up_to_sixteen_times_as_many_elements_times_nothing() -> None:
-    known = Predictions()
+    known = TimePredictor()
     never = Contestant("x", HOST, lambda sets: pytest.fail("timed"))
     known.note(never, FLOAT32, 1 << 12, 1e-6)
     assert known.seconds(never, Pattern(FLOAT32), 1 << 16) == 16e-6
@@ -361,7 +361,7 @@ def test_a_gpu_settles_after_its_memory_was_filled(
 ) -> None:
     told: list[float] = []
     monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=itertools.count().__next__, sleep=told.append))
-    there = replace(contestant("x", add_rightly), place=replace(HOST, on_gpu=on_gpu))
+    there = replace(contestant("x", add_rightly), memory=replace(HOST, on_gpu=on_gpu))
     Measurement(cell(there), Pattern(FLOAT32), random.Random(0)).run(1)
     assert told == slept
 
@@ -373,11 +373,11 @@ def test_what_has_failed_is_not_inspected() -> None:
     wrong, right = measured(
         cell(
             *(
-                replace(contestant(name, add), inspect=inspect)
+                replace(contestant(name, add), extra_params=inspect)
                 for name, add in (("wrong", WRONG["subtracted"]), ("right", add_rightly))
             )
         )
-    ).rows
+    ).figures
     assert str(wrong.error).startswith("wrong result")
     assert ("seen" in wrong.params, right.params["seen"]) == (False, 1)
 
@@ -385,7 +385,7 @@ def test_what_has_failed_is_not_inspected() -> None:
 def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_host, "memory_available", lambda: 10_000)
     running = measured(cell(contestant("x", add_rightly)))
-    assert running.rows == []
+    assert running.figures == []
     assert running.skipped == [
         "host float32 1000: needs 0.0 GiB of host memory, 0.0 GiB are free: choose at most 512 elements"
     ]
@@ -397,37 +397,37 @@ class OutOfMemoryError(RuntimeError):
 
 @pytest.mark.parametrize("lack", [MemoryError, OutOfMemoryError])
 def test_a_cell_whose_memory_somebody_else_keeps_is_left_out_and_named(lack: type[Exception]) -> None:
-    class Full(FixedLimit):
+    class Full(probes.Limit):
         def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
             raise lack("8 GiB")
 
-    full = Cell("host", FLOAT32, 1000, [contestant("lost", add_rightly)], Full(None), sets=1)
+    full = Cell(FLOAT32, 1000, [contestant("lost", add_rightly)], Full(), sets=1)
     running = measured(full, cell(contestant("right", add_rightly)))
-    assert names(running.rows) == ["right"]
+    assert names(running.figures) == ["right"]
     assert running.ok
     assert running.skipped == ["host float32 1000: out of memory: 8 GiB"]
 
 
 def test_a_sweep_that_cannot_start_leaves_the_others() -> None:
-    def broken(chosen: Axes, machine: sweeps.Machine) -> Iterator[Cell]:
+    def broken(chosen: Options, machine: Machine) -> Iterator[Cell]:
         raise RuntimeError("the GPU fell off the bus")
 
-    running = Run(Axes(seconds=0.01))
+    running = Session(Options(seconds=0.01))
     working = Sweep("working", lambda chosen, machine: iter([cell(contestant("x", add_rightly))]), "none")
     running.measure([Sweep("broken", broken, "none"), working], lambda *progress: None)
-    assert names(running.rows) == ["x"]
+    assert names(running.figures) == ["x"]
     assert running.failures == ["broken: RuntimeError: the GPU fell off the bus"]
     assert not running.ok
 
 
 def test_a_cell_whose_limit_fails_leaves_the_others() -> None:
-    class Broken(FixedLimit):
+    class Broken(probes.Limit):
         def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
             raise RuntimeError("no probe")
 
-    without = Cell("host", FLOAT32, 10, [contestant("lost", add_rightly)], Broken(None), sets=1)
+    without = Cell(FLOAT32, 10, [contestant("lost", add_rightly)], Broken(), sets=1)
     running = measured(without, cell(contestant("x", add_rightly)))
-    assert names(running.rows) == ["x"]
+    assert names(running.figures) == ["x"]
     assert running.failures == ["host float32 10: RuntimeError: no probe"]
 
 
@@ -445,7 +445,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
         cell(contestant("x", add_rightly)),
     )
     assert running.interrupted
-    assert names(running.rows) == ["first", "second"]
+    assert names(running.figures) == ["first", "second"]
 
 
 # Outputs that are added to
@@ -495,21 +495,21 @@ def test_an_output_is_added_to_as_often_as_its_set_comes_round(batch: int) -> No
 
 
 def test_a_lost_addition_is_a_failed_row() -> None:
-    (row,) = measured(cell(accumulating(256, lost=1), n=100)).rows
+    (row,) = measured(cell(accumulating(256, lost=1), n=100)).figures
     assert str(row.error).startswith("wrong result: element 0 is")
 
 
 def test_a_race_is_caught_and_no_failure() -> None:
     running = measured(cell(accumulating(256, lost=1, races=True), n=100))
-    (row,) = running.rows
+    (row,) = running.figures
     assert running.ok
     assert (row.error, row.checked, row.seconds) == (None, False, pytest.approx(1e-6))
     assert row.params["caught"].startswith("element 0 is")
-    (table,) = tables([replace(row, sweep="ladder")])
+    (table,) = make_tables([replace(row, sweep="ladder")])
     assert table.notes[-1].startswith("ladder accumulating float32 100 is caught: ")
 
 
 def test_rates_count_the_arrays_that_move() -> None:
-    (row,) = measured(cell(accumulating(1, arrays=4), n=1000)).rows
+    (row,) = measured(cell(accumulating(1, arrays=4), n=1000)).figures
     assert row.bytes == 16000
     assert row.gbps == pytest.approx(16)

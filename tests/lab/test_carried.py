@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vecadd import _carried, cli
-from vecadd.bench import results
+from vecadd.figures import read_fields, read_run
 
 pytestmark = pytest.mark.no_native
 
@@ -26,8 +26,10 @@ def test_an_installed_package_has_the_notebooks_and_every_sweep_of_the_source_tr
     request: pytest.FixtureRequest,
 ) -> None:
     def content() -> tuple[dict[str, bytes], list[Any]]:
-        swept = [results.read(file) for file in _carried.results() if not file.name.startswith("peer-")]
-        return {file.name: file.read_bytes() for file in _carried.notebooks()}, swept
+        runs = [read_run(file) for file in _carried.results() if not file.name.startswith("peer-")]
+        return {file.name: file.read_bytes() for file in _carried.notebooks()}, [
+            (run.meta, run.figures) for run in runs
+        ]
 
     notebooks, swept = in_the_tree = content()
     assert {"00_what_a_gpu_is.ipynb", "solutions.ipynb"} < notebooks.keys()
@@ -38,7 +40,7 @@ def test_an_installed_package_has_the_notebooks_and_every_sweep_of_the_source_tr
 
 def test_the_recorded_gpu_is_one_whichever_was_recorded_last() -> None:
     """The notebooks' text is of an H200, and a sweep's newest file is shown."""
-    metas = (results.load(file)["meta"] for file in _carried.results())
+    metas = (read_fields(file)["meta"] for file in _carried.results())
     assert {meta["gpu"][0]["name"] for meta in metas if meta["gpu"]} == {"NVIDIA H200"}
 
 

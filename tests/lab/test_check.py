@@ -16,12 +16,13 @@ from checks import EASY, Check, earlier, hide_gpus, make_quick, of_id, this_mach
 from imports import ROOT
 
 from vecadd import _core, cli
-from vecadd.bench import machine, results
+from vecadd.bench import machine
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.timing import Timed
+from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
 from vecadd.check.measure import Measured
 from vecadd.check.rows import title_of
+from vecadd.figures import SCHEMA
 
 HOST = ["host add 2^14", "host add 2^10"]
 GPU = [
@@ -128,12 +129,12 @@ def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: p
             probed.append(gpu)
             return defaultdict(lambda: 1.0)
 
-        monkeypatch.setattr(measure.limits, name, probe)
+        monkeypatch.setattr(measure.probes, name, probe)
     monkeypatch.setattr(measure._core, "probe", lambda name, gpu, *arguments: probed.append(gpu))
 
-    def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Timed]:
-        put.extend(each.place.put(np.zeros(4, np.float32)).device for each in every)
-        return [Timed(each, samples=[1e-3] * 3) for each in every]
+    def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Samples]:
+        put.extend(each.memory.put(np.zeros(4, np.float32)).device for each in every)
+        return [Samples(each, seconds=[1e-3] * 3) for each in every]
 
     measured = Measured()
     measure.ROWS[kind](measured, time, second_device)
@@ -224,9 +225,9 @@ def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys
 
 def test_a_file_of_a_newer_schema_is_refused_by_its_version(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "old.json"
-    file.write_text(json.dumps({"schema": results.SCHEMA + 1, "meta": {}, "rows": []}))
+    file.write_text(json.dumps({"schema": SCHEMA + 1, "meta": {}, "rows": []}))
     assert cli.main(["check", "--expect", str(file)]) == 2
-    assert f"old.json is a result file of schema {results.SCHEMA + 1};" in capsys.readouterr().err
+    assert f"old.json is a result file of schema {SCHEMA + 1};" in capsys.readouterr().err
 
 
 def test_a_check_of_a_newer_version_is_refused_by_it(tmp_path: Path, capsys: Any) -> None:
@@ -388,10 +389,10 @@ def test_a_file_that_cannot_be_written_keeps_neither_the_others_nor_the_table(
 def test_of_several_files_that_cannot_be_written_the_first_is_named(
     without_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    def full(path: Any, text: str) -> None:
+    def full(path: Any, content: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(results, "replace", full)
+    monkeypatch.setattr("vecadd.check.command.replace_file", full)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "--json", "a", "--prometheus", "b", "--junit", "c"]) == 2
     assert capsys.readouterr().err == "vecadd check: a: No space left on device\n"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from checks import H200, earlier
 
-from vecadd.bench import results
 from vecadd.bench.contestants import numpy_add
-from vecadd.bench.timing import Timed
+from vecadd.bench.timing import Samples
 from vecadd.check import expected, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.model.limits import RECORDED
 
@@ -33,10 +33,8 @@ LATENCY = {"l1_seconds": 20e-9, "l2_seconds": 150e-9, "dram_seconds": 400e-9, "a
 CACHE = {"copy_gbps": 4240.0, "l2_read_gbps": 8000.0, "l2_write_gbps": 6000.0}
 
 
-def bench_row(sweep: str, rung: str, n: int, seconds: float, **params: Any) -> results.Row:
-    return results.Row(
-        sweep, rung, "float32", n, params, seconds, (seconds, seconds), 12 * n, 12 * n / seconds / 1e9, None, None, True
-    )
+def bench_row(sweep: str, rung: str, n: int, seconds: float, **params: Any) -> Figure:
+    return Figure(sweep, rung, "float32", n, params, value=seconds, bytes=12 * n, checked=True)
 
 
 def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
@@ -54,7 +52,7 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
         "link": {"to_device_gbps": 55.0, "to_host_gbps": 54.0, "both_gbps": 100.0, "gbps": 78.0},
         "launch": {"kernel_seconds": 2.9e-6, "queued_seconds": 1.1e-6},
     }
-    results.write(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
+    write_run(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
     file = expected.of_file(tmp_path / "bench.json")
     assert file.machine == "h200"
     assert file.figures == {
@@ -120,7 +118,7 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
 )
 def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, tmp_path: Path) -> None:
     probed = {"device": {"read_gbps": figure, "write_gbps": 4642.0}}
-    results.write(tmp_path / "bench.json", {"limits": probed}, [])
+    write_run(tmp_path / "bench.json", {"limits": probed}, [])
     with pytest.raises(ValueError, match=said):
         expected.of_file(tmp_path / "bench.json")
 
@@ -131,18 +129,21 @@ def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp
         bench_row("host", rung, 1 << 26, 7e-3 if at == best else 8e-3)
         for at, rung in enumerate(("threads", "add", "threads_stream"))
     ]
-    results.write(tmp_path / "bench.json", {}, [*rows, bench_row("host", "numpy", 1 << 26, 1e-3)])
+    write_run(tmp_path / "bench.json", {}, [*rows, bench_row("host", "numpy", 1 << 26, 1e-3)])
     assert expected.of_file(tmp_path / "bench.json").figures == {"host add 2^26": 12 * 2**26 / 7e-3 / 1e9}
 
 
 @pytest.mark.parametrize("best", range(3))
 def test_the_best_way_of_the_same_run_is_a_rows_figure(best: int) -> None:
-    timed = [Timed(numpy_add(), samples=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
+    timed = [Samples(numpy_add(), seconds=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
     assert measure._best(1000, timed) == pytest.approx(12 * 1000 / 2e-3 / 1e9)
 
 
 def test_one_rounds_interval_is_the_fastest_ways_from_its_least_rate_to_its_greatest() -> None:
-    ways = [Timed(numpy_add(), samples=[1e-3 * each for each in range(1, 12)]), Timed(numpy_add(), samples=[1.0] * 3)]
+    ways = [
+        Samples(numpy_add(), seconds=[1e-3 * each for each in range(1, 12)]),
+        Samples(numpy_add(), seconds=[1.0] * 3),
+    ]
     assert measure._spread(1000, ways) == (pytest.approx(12e-6 / 10e-3), pytest.approx(12e-6 / 2e-3))
     assert measure._spread(1000, [replace(ways[0], error="x"), ways[1]]) is None
 

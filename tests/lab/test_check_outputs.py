@@ -13,8 +13,8 @@ import pytest
 from checks import H200, NASTY, Check, graded, hide_gpus, make_quick, this_machine
 
 from vecadd import cli
-from vecadd.bench.show import show_bounds, show_figure
 from vecadd.check import document, outputs
+from vecadd.tables import show_bounds, show_figure
 
 jsonschema = pytest.importorskip("jsonschema")
 

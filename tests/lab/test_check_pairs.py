@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from checks import H200, Check, make_quick, of_id, this_machine
 
-from vecadd.bench.timing import Timed
+from vecadd.bench.timing import Samples
 from vecadd.check import expected, links, measure, nodes, topology
 from vecadd.check.links import UNKNOWN, Connection
 from vecadd.check.measure import Measured
@@ -331,12 +331,12 @@ def test_additions_take_a_sixteenth_of_the_gpus_memory_and_a_quarter_of_the_host
 
     def time(n: int, every: Any, limit: Any, sets: int) -> list[Any]:
         timed.append((n, sets))
-        return [Timed(every[0], samples=[1e-3])]
+        return [Samples(every[0], seconds=[1e-3])]
 
     monkeypatch.setattr(measure._core, "gpu_facts", lambda: [{**FACTS[0], "memory": gpu, "l2": 50 << 20}])
     monkeypatch.setattr(measure._host, "memory_available", lambda: host)
-    monkeypatch.setattr(measure.limits, "probe_device", lambda *of: {"read_gbps": 1.0, "write_gbps": 1.0})
-    monkeypatch.setattr(measure.limits, "probe_latency", lambda gpu: {})
+    monkeypatch.setattr(measure.probes, "probe_device", lambda *of: {"read_gbps": 1.0, "write_gbps": 1.0})
+    monkeypatch.setattr(measure.probes, "probe_latency", lambda gpu: {})
     measure.ROWS["device"](Measured(), time, 0)
     most = min(gpu / 16, host / 4)
     wanted = [n for n in (1 << 20, 1 << 24, 1 << 28, 1 << 29) if 12 * n <= most]

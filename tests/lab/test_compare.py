@@ -9,25 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import bench_rows
-import pictured
+import made_up
 import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli
-from vecadd.bench import results
-from vecadd.bench.results import Row
-from vecadd.bench.tables.table import Style
 from vecadd.compare import figures, tables, verdict
-from vecadd.compare.figures import Bench, Figure
+from vecadd.compare.figures import Figure
+from vecadd.figures import Run, write_run
 from vecadd.fleet import checks
+from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
 
 
-def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001, **params: Any) -> Row:
+def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001, **params: Any) -> Any:
     """A row whose p10 and p90 are so far from its median, as a share."""
-    made = bench_rows.row("ladder", rung, 1 << 20, seconds, 4500.0, **params)
+    made = made_up.figure("ladder", rung, 1 << 20, seconds, 4500.0, **params)
     return replace(made, spread=seconds and (seconds * (1 - spread), seconds * (1 + spread)))
 
 
@@ -39,8 +37,8 @@ def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
     return Figure("x", seconds, (low, high), unit)
 
 
-def run_of(path: Path, rows: list[Row]) -> str:
-    results.write(path, pictured.META, rows)
+def run_of(path: Path, rows: list[Figure]) -> str:
+    write_run(path, made_up.META, rows)
     return str(path)
 
 
@@ -97,7 +95,7 @@ def test_an_open_interval_decides_nothing(interval: tuple[float, float]) -> None
 
 def test_the_interval_of_a_row_is_students_of_six_rounds() -> None:
     """By hand: ln(p90 / p10) / 2.563 is sigma, 1.2533 sigma / sqrt(6) the median's error, 2.571 times it the half."""
-    ((_, found),) = figures.side([Bench(Path("x"), {}, [row(seconds=1.0, spread=0.1)])]).figures.items()
+    ((_, found),) = figures.side([Run({}, [row(seconds=1.0, spread=0.1)])]).figures.items()
     assert found.interval == pytest.approx((0.9021, 1.1085), abs=1e-4)
 
 
@@ -119,7 +117,7 @@ def test_a_count_of_none_has_no_ratio() -> None:
 
 def test_a_row_with_a_time_of_nothing_among_its_rounds_has_no_interval() -> None:
     """The clock may not have moved: there is no logarithm of it."""
-    ((_, found),) = figures.side([Bench(Path("x"), {}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
+    ((_, found),) = figures.side([Run({}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
     assert (found.value, found.interval) == (1e-3, None)
 
 
@@ -132,22 +130,22 @@ def test_figures_that_have_no_ratio_are_undecided(values: tuple[float, float]) -
 def test_rows_are_matched_by_what_they_measure() -> None:
     old = [row(parameters={"stride": 2}, registers=16), row(parameters={"stride": 4}), row("gone")]
     new = [row(parameters={"stride": 4}), row(parameters={"stride": 2}, registers=20), row("new")]
-    compared = verdict.of(*(figures.side([Bench(Path("x"), {}, rows)]) for rows in (old, new)), 0.05)
-    assert [each.name for each in compared.rows] == [each.name for each in new[:2]]
-    assert (compared.only_old, compared.only_new) == ([old[2].name], [new[2].name])
+    compared = verdict.of(*(figures.side([Run({}, rows)]) for rows in (old, new)), 0.05)
+    assert [each.name for each in compared.rows] == [each.title for each in new[:2]]
+    assert (compared.only_old, compared.only_new) == ([old[2].title], [new[2].title])
 
 
 def test_a_block_counts_where_it_is_swept_and_not_where_the_gpu_chose_it() -> None:
     runs = [[row("tuned", block=block), replace(row(block=block), sweep="blocksize")] for block in (768, 1024)]
-    compared = verdict.of(*(figures.side([Bench(Path("x"), {}, rows)]) for rows in runs), 0.05)
-    assert [each.name for each in compared.rows] == [runs[1][0].name]
+    compared = verdict.of(*(figures.side([Run({}, rows)]) for rows in runs), 0.05)
+    assert [each.name for each in compared.rows] == [runs[1][0].title]
     assert len(compared.only_old) == len(compared.only_new) == 1
 
 
 def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path) -> None:
     for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
-        meta = pictured.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
-        results.write(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
+        meta = made_up.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
+        write_run(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
     found = figures.side(figures.read(figures.contents([tmp_path])))
     assert [figure.value for figure in found.figures.values()] == [3e-3]
     assert found.machines == ["machine 1", "machine 0"]  # of those days, each once
@@ -157,7 +155,7 @@ def test_no_two_recorded_rows_have_one_name() -> None:
     recorded = Path(__file__).parents[2] / "benchmarks" / "results"
     for folder in (recorded / "h200", recorded / "amd-epyc-2t"):
         read = figures.read(figures.contents([folder]))
-        rows = [row for each in read if isinstance(each, Bench) for row in each.rows]
+        rows = [row for each in read if isinstance(each, Run) for row in each.figures]
         assert len(figures.side(read).figures) == len(rows)
 
 
@@ -179,7 +177,7 @@ def test_the_machines_are_told_where_they_differ_and_the_file_has_all_figures(
 ) -> None:
     old = run_of(tmp_path / "old.json", [row(), row("float4"), row("gone"), row("away")])
     new = tmp_path / "new.json"
-    results.write(new, pictured.META | {"machine": "another"}, [row(), row("float4", 2e-3), row("come")])
+    write_run(new, made_up.META | {"machine": "another"}, [row(), row("float4", 2e-3), row("come")])
     assert cli.main(["compare", old, str(new), "--least", "7.5", "--json", str(tmp_path / "found")]) == 1
     said = capsys.readouterr().out.splitlines()
     assert "the old run is of made-up, the new one of another" in said
@@ -190,7 +188,7 @@ def test_the_machines_are_told_where_they_differ_and_the_file_has_all_figures(
     found = json.loads((tmp_path / "found").read_text())
     assert (found["machines"], found["least_percent"]) == ({"old": ["made-up"], "new": ["another"]}, 7.5)
     assert found["counts"] == {"slower": 1, "failed": 0, "faster": 0, "same": 1, "undecided": 0}
-    gone, come = [row("gone").name, row("away").name], [row("come").name]
+    gone, come = [row("gone").title, row("away").title], [row("come").title]
     assert (found["only_old"], found["only_new"]) == (gone, come)
 
 

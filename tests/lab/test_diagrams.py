@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb  # noqa: E402  a machine with a GPU may be 
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from vecadd import diagrams, laboratory, model  # noqa: E402
-from vecadd.bench.plots import style  # noqa: E402
+from vecadd.bench import plot  # noqa: E402
 from vecadd.diagrams import banks, coalescing, copies  # noqa: E402
 
 pytestmark = pytest.mark.no_native
@@ -21,7 +21,7 @@ every = pytest.mark.parametrize("name", diagrams.DIAGRAMS)
 @every
 def test_its_words_lie_on_the_sheet_and_on_no_others(name: str) -> None:
     figure = diagrams.draw(name)
-    with style.applied():
+    with plot.applied_style():
         figure.draw_without_rendering()
     boxes = {text.get_text() + str(text.get_position()): text.get_window_extent() for text in figure.axes[0].texts}
     for box in boxes.values():
@@ -33,7 +33,7 @@ def test_its_words_lie_on_the_sheet_and_on_no_others(name: str) -> None:
 @every
 def test_words_in_a_box_fit_into_it(name: str) -> None:
     figure = diagrams.draw(name)
-    with style.applied():
+    with plot.applied_style():
         figure.draw_without_rendering()
     (axes,) = figure.axes
     frames = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, Rectangle)]

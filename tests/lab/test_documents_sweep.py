@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_rows import plain_row
+from made_up import plain_figure
 
 from vecadd import _core
 from vecadd.bench import recorded
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, Pattern
-from vecadd.bench.contestants import DOWNLOADS, Contestant
-from vecadd.bench.results import Row
-from vecadd.bench.sweeps import Machine, documents
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.operands import HOST, Pattern
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine
+from vecadd.bench.sweeps import documents, make_tables
+from vecadd.bench.sweeps.documents import DOWNLOADS
 from vecadd.bench.tables import documents as layout
-from vecadd.bench.tables import tables
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -26,10 +27,8 @@ CHUNKS = {rung["name"]: rung for rung in _core.rungs()}.get("chunks_reused", {})
 def contestants(experiment: str, n: int) -> dict[str, Contestant]:
     """The contestants of an experiment at n elements, by name and parameters."""
     of = next(of for name, _, of in documents.EXPERIMENTS if name == experiment)
-    machine = Machine()
-    machine.__dict__["device_limit"] = 4000.0
-    machine.probed["device"] = {"read_gbps": 4500.0, "write_gbps": 4600.0}
-    found = of(Axes(), machine, n).contestants
+    machine = Machine(probed={"device": {"gbps": 4000.0, "read_gbps": 4500.0, "write_gbps": 4600.0}})
+    found = of(Options(), machine, n).contestants
     named = {" ".join([each.name, *map(str, each.params.get("parameters", {}).values())]): each for each in found}
     assert len(named) == len(found)
     return named
@@ -59,7 +58,7 @@ def test_each_order_of_accesses_accumulates_and_writes(device: int) -> None:
 
 def test_only_a_multiple_of_the_vector_goes_without_a_tail(device: int) -> None:
     assert set(contestants("tails", 2**20)) - set(contestants("tails", 2**20 + 3)) == {"float4 3"}
-    inspected = {name: each.inspect for name, each in contestants("tails", 2**12 + 3).items() if each.inspect}
+    inspected = {name: each.extra_params for name, each in contestants("tails", 2**12 + 3).items() if each.extra_params}
     launches = {name: inspect(None)["launches"] for name, inspect in inspected.items()}  # type: ignore[arg-type]
     assert launches == {"float4 0": 1, "float4 1": 1, "float4 2": 2, "float4_float2": 1, "float4_arg": 1}
 
@@ -105,8 +104,8 @@ def test_a_download_into_untouched_pages_gets_other_memory_each_time(
     assert used.out.ctypes.data not in targets
 
 
-def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Row:
-    return plain_row(sweep="documents", rung=rung, n=n, seconds=seconds, params={"experiment": experiment, **params})
+def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Figure:
+    return plain_figure(sweep="documents", name=rung, n=n, value=seconds, params={"experiment": experiment, **params})
 
 
 def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_that_size(device: int) -> None:
@@ -117,7 +116,7 @@ def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_th
         row("tails", "float4", 2**20, 5e-6, parameters={"tail": 2}),
         row("gpudirect", "gpudirect_rdma", 0, None, says="not measured: no card"),
     ]
-    sizes, tails = tables(rows)  # of GPUDirect 0.2.0 recorded words alone
+    sizes, tails = make_tables(rows)  # of GPUDirect 0.2.0 recorded words alone
     assert [line and line.cells[-2:] for line in sizes.lines] == [
         ("-", "47.2 ms (004b)"), ("10 x", ""), None, ("-", "104 ms (004a)"), None
     ]  # fmt: skip
@@ -128,5 +127,5 @@ def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_th
 
 def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
     rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
-    (table,) = tables(rows)
+    (table,) = make_tables(rows)
     assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]

@@ -15,9 +15,9 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
-from vecadd.bench.show import show_seconds
 from vecadd.judge import KINDS, Verdict, command, foresight, judge, run
 from vecadd.judge.compile import find_nvcc
+from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
 

@@ -9,7 +9,7 @@ from arrays import DTYPES
 
 import vecadd
 from vecadd import _core
-from vecadd.bench.axes import dtype_named
+from vecadd.bench.options import find_dtype
 
 N = 300
 GUARD = 40
@@ -31,7 +31,7 @@ FOUND = ("in front of a", "a", "between a and b", "b", "between b and out", "out
 
 def operands(dtype: str = "float32") -> np.ndarray[Any, Any]:
     """a, b and their sum for each version, of small numbers that no sum rounds."""
-    made = np.zeros((VERSIONS, 3, N), dtype_named(dtype))
+    made = np.zeros((VERSIONS, 3, N), find_dtype(dtype))
     for version in range(VERSIONS):
         made[version, 0] = (np.arange(N) % 5 + version).astype(made.dtype)
         made[version, 1] = (np.arange(N) % 3 + 1).astype(made.dtype)
@@ -44,7 +44,7 @@ def call(device: int) -> Callable[..., dict[str, Any]]:
     """call(f, dtype="float32", **how): one judged call of f, or of the rung of that name."""
 
     def judged(f: Any, dtype: str = "float32", **how: Any) -> dict[str, Any]:
-        memory = _core.to_device(np.zeros(SIZE, dtype_named(dtype)))
+        memory = _core.to_device(np.zeros(SIZE, find_dtype(dtype)))
         return _core.judge_call(f, memory, START, _core.to_device(operands(dtype)), **how)
 
     return judged

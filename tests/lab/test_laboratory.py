@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pictured
+import made_up
 import pytest
 
 import vecadd
 from vecadd import _core, laboratory
-from vecadd.bench import limits, results
+from vecadd.bench import probes
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.laboratory import Measured
 
@@ -32,19 +33,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def record(folder: Path, name: str, rows: list[results.Row], **meta: Any) -> None:
+def record(folder: Path, name: str, rows: list[Figure], **meta: Any) -> None:
     path = folder / "made-up" / name
     path.parent.mkdir(exist_ok=True)
-    results.write(path, {**pictured.META, **meta}, rows)
+    write_run(path, {**made_up.META, **meta}, rows)
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(folder, "a.json", pictured.transfer(), date="2026-03-01T00:00:00+00:00", commit="new")
-    record(folder, "b.json", pictured.transfer(), date="2026-02-01T00:00:00+00:00", commit="old")
-    record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", commit="other")
+    record(folder, "a.json", made_up.transfer(), date="2026-03-01T00:00:00+00:00", commit="new")
+    record(folder, "b.json", made_up.transfer(), date="2026-02-01T00:00:00+00:00", commit="old")
+    record(folder, "c.json", made_up.latency(), date="2026-04-01T00:00:00+00:00", commit="other")
     meta, rows, recorded = laboratory.measure("transfer")
-    assert (meta["commit"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
+    assert (meta["commit"], len(rows), recorded) == ("new", len(made_up.transfer()), True)
     line = "transfer: recorded on Made-up GPU, 2026-03-01, commit new (no GPU here: none is plugged in)\n"
     assert capsys.readouterr().out == line
 
@@ -52,7 +53,7 @@ def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: 
 def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [replace(row, sweep="host") for row in pictured.transfer()]
+    rows = [replace(row, sweep="host") for row in made_up.transfer()]
     record(folder, "a.json", rows, gpu=[], date="2026-05-01T00:00:00+00:00")
     record(folder, "b.json", rows, date="2026-02-01T00:00:00+00:00")
     monkeypatch.setenv("VECADD_RECORDED", "1")
@@ -61,9 +62,9 @@ def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
 
 @pytest.mark.usefixtures("no_gpu")
 def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
-    record(folder, "a.json", pictured.transfer())
+    record(folder, "a.json", made_up.transfer())
     rows = laboratory.measure("transfer", sizes=(2**20, 2**26), rungs=("pinned",)).rows
-    assert [(row.rung, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
+    assert [(row.name, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -102,7 +103,7 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
     monkeypatch.setattr(_core, "CUDA_BUILD", False)
     monkeypatch.setenv("VECADD_RECORDED", "1")
     measured = laboratory.measure("ladder", rungs=("naive",))
-    assert {row.rung for row in measured.rows} == {"naive"}
+    assert {row.name for row in measured.rows} == {"naive"}
     with pytest.raises(ValueError, match="no rung is called 'float8'"):
         laboratory.measure("ladder", rungs=("float8",))
     measured.predict("naive", n=2**26)
@@ -117,7 +118,7 @@ def test_a_sweep_that_is_none_is_refused() -> None:
 @pytest.mark.usefixtures("no_gpu")
 def test_the_host_is_measured_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     measured = laboratory.measure("host", sizes=(1000,), rungs=("numpy", "add"), seconds=0.01)
-    assert [row.rung for row in measured.rows] == ["numpy", "add"]
+    assert [row.name for row in measured.rows] == ["numpy", "add"]
     assert not measured.recorded
     assert capsys.readouterr().out.startswith("host: measured on ")
     assert json.loads(json.dumps(measured.meta))["date"]
@@ -130,13 +131,13 @@ def test_the_environment_can_ask_for_what_is_recorded(folder: Path, monkeypatch:
 
 def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laboratory, "_why_not_here", lambda sweep: None)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     measured = laboratory.measure("ladder", sizes=(1000,), rungs=("naive", "float4"), seconds=0.01)
-    assert {row.rung for row in measured.rows} == {"naive", "float4"}
+    assert {row.name for row in measured.rows} == {"naive", "float4"}
     assert not measured.recorded
 
 
-MEASURED = Measured("ladder", pictured.META, pictured.ladder(), recorded=True)
+MEASURED = Measured("ladder", made_up.run(made_up.ladder()))
 
 
 def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> None:
@@ -150,11 +151,11 @@ def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> Non
 
 
 def test_a_documents_stage_is_no_row_to_compare_with() -> None:
-    measured = Measured("transfer", pictured.META, pictured.transfer(), recorded=True)
+    measured = Measured("transfer", made_up.run(made_up.transfer()))
     row = measured.fastest("pageable", 2**24)
     assert row is not None
-    stage = replace(row, seconds=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
-    more = replace(measured, rows=[*measured.rows, stage])
+    stage = replace(row, value=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
+    more = Measured("transfer", made_up.run([*measured.rows, stage]))
     assert more.fastest("pageable", 2**24) == row
     assert more.gain("pinned", over="pageable", n=2**24) == measured.gain("pinned", over="pageable", n=2**24)
 
@@ -173,8 +174,8 @@ def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
 
 
 def test_a_gain_is_at_the_parameters_of_the_documents() -> None:
-    faster = pictured.row("ladder", "grid_stride", 2**26, 1e-5, parameters={"blocks_per_sm": 8})
-    more = replace(MEASURED, rows=[*MEASURED.rows, faster])
+    faster = made_up.figure("ladder", "grid_stride", 2**26, 1e-5, parameters={"blocks_per_sm": 8})
+    more = Measured("ladder", made_up.run([*MEASURED.rows, faster]))
     assert more.gain("grid_stride", over="naive") == MEASURED.gain("grid_stride", over="naive")
     assert more.fastest("grid_stride") == faster
 
@@ -188,13 +189,13 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    gpu = {**pictured.META["gpu"][0], "memory": 140 << 30}
+    gpu = {**made_up.META["gpu"][0], "memory": 140 << 30}
     probed = {
         "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},
         "latency": {"l1_seconds": 2e-8, "l2_seconds": 2e-7, "dram_seconds": 6e-7},
         "launch": {"kernel_seconds": 2e-6, "block_seconds": 6e-10, "turnaround_seconds": 1e-6},
     }
-    measured = replace(MEASURED, meta={**pictured.META, "gpu": [gpu], "limits": probed})
+    measured = Measured("ladder", made_up.run(made_up.ladder(), gpu=[gpu], limits=probed))
     measured.predict("naive", "float4")
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("naive, 2^26: expected ")
@@ -203,13 +204,14 @@ def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixt
 
 
 def test_a_limit_that_was_not_probed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    replace(MEASURED, meta={**pictured.META, "gpu": [{**pictured.META["gpu"][0], "memory": 1 << 37}]}).predict("naive")
+    gpu = [{**made_up.META["gpu"][0], "memory": 1 << 37}]
+    Measured("ladder", made_up.run(made_up.ladder(), gpu=gpu, limits={})).predict("naive")
     assert capsys.readouterr().out.startswith("naive: this run did not measure ")
 
 
 def test_a_few_rungs_alone_have_a_picture_of_their_own() -> None:
     few = MEASURED.only("naive", "tuned")
-    assert {row.rung for row in few.rows} == {"naive", "tuned"}
+    assert {row.name for row in few.rows} == {"naive", "tuned"}
     assert few.meta == MEASURED.meta
     assert MEASURED.only("no_such").picture() is None
 
@@ -234,16 +236,16 @@ def test_a_picture_says_in_words_what_it_shows() -> None:
 
 def host_rows(seconds: float, machine: str) -> Measured:
     rows = [
-        replace(row, sweep="host", rung="add", n=2**20, seconds=seconds, limit_gbps=1 / seconds)
-        for row in pictured.transfer()[:1]
+        replace(row, sweep="host", name="add", n=2**20, value=seconds, limit=1 / seconds)
+        for row in made_up.transfer()[:1]
     ]
-    return Measured("host", {**pictured.META, "machine": machine}, rows, recorded=True)
+    return Measured("host", made_up.run(rows, machine=machine))
 
 
 def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(folder, "a.json", host_rows(0.25, "there").rows, machine="there")
     record(folder, "b.json", host_rows(0.125, "elsewhere").rows, machine="elsewhere")
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "there"}, [], True))
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="there")))
     text = capsys.readouterr().out
     assert text.startswith(
         "host is of here (Made-up CPU, 16 threads), and transfer of another machine, there (Made-up "
@@ -254,7 +256,7 @@ def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytes
 
 
 def test_times_of_one_machine_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "here"}, [], True))
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="here")))
     assert capsys.readouterr().out == "host and transfer are of one machine, here: their times can be compared.\n"
 
 

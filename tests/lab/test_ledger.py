@@ -8,27 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_rows import plain_row
+from made_up import plain_figure
 
 from benchmarks import ledger
 from benchmarks.ledger import CLAIMS, OPEN, VERDICTS, Recorded, evaluate, judge
 from benchmarks.tables.documents import RESULTS, ROOT, SWEEPS_OF
-from vecadd.bench import results
-from vecadd.bench.results import Row
+from vecadd.figures import Figure, read_run
 
 pytestmark = pytest.mark.no_native
 
-H200 = [row for sweep in SWEEPS_OF["ledger"] for row in results.read(RESULTS / ledger.MACHINE / f"{sweep}.json")[1]]
+H200 = [row for sweep in SWEEPS_OF["ledger"] for row in read_run(RESULTS / ledger.MACHINE / f"{sweep}.json").figures]
 DOCUMENT = ROOT / "docs" / "ledger.md"
 
 
-def row(rung: str, n: int, seconds: float | None, sweep: str = "ladder", **params: Any) -> Row:
-    return plain_row(sweep=sweep, rung=rung, n=n, seconds=seconds, params=params)
+def row(rung: str, n: int, seconds: float | None, sweep: str = "ladder", **params: Any) -> Figure:
+    return plain_figure(sweep=sweep, name=rung, n=n, value=seconds, params=params)
 
 
-def slower(times: float, rung: str) -> list[Row]:
+def slower(times: float, rung: str) -> list[Figure]:
     """The recorded rows, with another time of one rung."""
-    return [replace(row, seconds=times * (row.seconds or 0)) if row.rung == rung else row for row in H200]
+    return [replace(row, value=times * (row.seconds or 0)) if row.name == rung else row for row in H200]
 
 
 MADE_UP = [
@@ -122,7 +121,7 @@ def test_a_rule_decides_the_verdict_and_its_sentence(rule: str, kept: str, broke
 # --- the claims
 
 
-def unexplained(rows: list[Row]) -> list[str]:
+def unexplained(rows: list[Figure]) -> list[str]:
     """The claims whose verdict by these rows has no sentence."""
     judged = [judge(claim, rows) for claim in CLAIMS]
     return [f"{each.claim['says']}: {each.verdict} ({each.ours})" for each in judged if not each.why]
@@ -176,7 +175,7 @@ def test_the_document_introduces_each_text_and_links_to_what_decides() -> None:
 
 
 def test_a_lesson_has_the_figures_of_the_rows_and_is_left_out_without_them() -> None:
-    without = [row for row in H200 if row.rung != "divergent"]
+    without = [row for row in H200 if row.name != "divergent"]
     before, after, fewer = (
         "\n".join(ledger.lessons(rows)).split("\n\n") for rows in (H200, slower(2, "single_block"), without)
     )

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from vecadd import _core
-from vecadd.bench import limits
-from vecadd.bench.sweeps import ON_DEVICE, ON_THE_WAY, Machine, transfer
+from vecadd.bench import probes
+from vecadd.bench.run import ON_DEVICE, ON_THE_WAY, Machine
+from vecadd.bench.sweeps import transfer
 
 pytestmark = pytest.mark.no_native
 
@@ -77,32 +78,32 @@ def test_a_probe_that_fails_leaves_nothing_and_works_again(probe, device, double
 
 
 def test_the_device_bound_reads_two_thirds_and_writes_one():
-    assert limits.device_gbps(read=4e12, write=4e12) == pytest.approx(4000)
-    assert limits.device_gbps(read=4e12, write=2e12) == pytest.approx(3000)
+    assert probes.device_gbps(read=4e12, write=4e12) == pytest.approx(4000)
+    assert probes.device_gbps(read=4e12, write=2e12) == pytest.approx(3000)
 
 
 def test_the_link_bound_overlaps_the_download_with_one_upload():
-    seconds = 3 * 400e6 / (limits.link_gbps(to_device=55.4e9, both=100e9) * 1e9)
+    seconds = 3 * 400e6 / (probes.link_gbps(to_device=55.4e9, both=100e9) * 1e9)
     assert seconds == pytest.approx(400e6 / 50e9 + 400e6 / 55.4e9)
 
 
 def test_a_link_with_independent_directions_is_bound_by_its_uploads():
-    assert limits.link_gbps(to_device=50e9, both=200e9) == pytest.approx(75)
+    assert probes.link_gbps(to_device=50e9, both=200e9) == pytest.approx(75)
 
 
 def test_each_rate_is_kept_under_its_own_name_in_gigabytes_a_second(monkeypatch):
     rates = {"read": 4e12, "write": 2e12, "copy": 3e12, "l2_read": 8e12, "l2_write": 6e12}
     asked = []
     monkeypatch.setattr(_core, "probe", lambda *arguments: asked.append(arguments) or rates)
-    small, large = (limits.probe_device(1, 50 * MIB, memory) for memory in (4096 * MIB, 1 << 40))
-    assert asked == [("rates", 1, 1024 * MIB, limits.PROBE_ROUNDS), ("rates", 1, 1600 * MIB, limits.PROBE_ROUNDS)]
+    small, large = (probes.probe_device(1, 50 * MIB, memory) for memory in (4096 * MIB, 1 << 40))
+    assert asked == [("rates", 1, 1024 * MIB, probes.PROBE_ROUNDS), ("rates", 1, 1600 * MIB, probes.PROBE_ROUNDS)]
     assert small == large
     assert small == {
         "read_gbps": 4000.0, "write_gbps": 2000.0, "gbps": 3000.0, "copy_gbps": 3000.0, "l2_read_gbps": 8000.0,
         "l2_write_gbps": 6000.0,
     }  # fmt: skip
     monkeypatch.setattr(_core, "probe", lambda *arguments: {"to_device": 50e9, "to_host": 40e9, "both": 200e9})
-    assert limits.probe_link(0) == {
+    assert probes.probe_link(0) == {
         "to_device_gbps": 50.0, "to_host_gbps": 40.0, "both_gbps": 200.0, "gbps": pytest.approx(75.0)
     }  # fmt: skip
 
@@ -110,7 +111,7 @@ def test_each_rate_is_kept_under_its_own_name_in_gigabytes_a_second(monkeypatch)
 def test_a_point_of_the_loaded_memory_that_was_not_measured_is_left_out(monkeypatch):
     found = {"bytes": [0, 1024, 2048], "seconds": [0.0, 1e-6, 2e-6], "rate": [0.0, 2e9, 3e9]}
     monkeypatch.setattr(_core, "probe", lambda *arguments: found)
-    assert limits.probe_loaded(0, MIB, 1 << 40) == {
+    assert probes.probe_loaded(0, MIB, 1 << 40) == {
         "bytes_in_flight": [1024, 2048], "seconds": [1e-6, 2e-6], "gbps": [2.0, 3.0]
     }  # fmt: skip
 
@@ -120,8 +121,8 @@ def test_the_hosts_probe_takes_a_sixteenth_of_its_memory_an_array_and_one_thread
     memory, count, alone, monkeypatch
 ):
     monkeypatch.setattr(_core, "wake_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
-    monkeypatch.setattr(limits, "_host_add", lambda nbytes, threads: (nbytes, threads))
-    found = limits.probe_threads(memory)
+    monkeypatch.setattr(probes, "_host_add", lambda nbytes, threads: (nbytes, threads))
+    found = probes.probe_threads(memory)
     sizes = [nbytes * MIB for nbytes in (1, 4, 16, 64, 128)][:count]
     assert found == {
         "threads": 2, "wake_seconds": 5e-6, "wake_one_seconds": 4e-6, "bytes": sizes,
@@ -139,10 +140,10 @@ def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
 
 
 def test_a_run_keeps_what_the_probes_found(device, monkeypatch):
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     machine = Machine()
-    machine.probe(*ON_DEVICE, "link_limit")
+    machine.probe(*ON_DEVICE, "link")
     assert machine.device_limit == machine.probed["device"]["gbps"]
     assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
     assert set(machine.probed["latency"]) == {
@@ -153,12 +154,12 @@ def test_a_run_keeps_what_the_probes_found(device, monkeypatch):
     assert loaded["bytes_in_flight"] == sorted(loaded["bytes_in_flight"])
     programmatic = PROGRAMMATIC if machine.capability >= 90 else []
     assert set(machine.probed["launch"]) == {*LAUNCHES, *TABLES, *programmatic}
-    assert machine.link_limit == machine.probed["link"]["gbps"]
+    assert machine.limits("link") is machine.probed["link"]
 
 
 def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device, monkeypatch):
-    monkeypatch.setattr(limits, "LINK_BYTES", 64 << 10)
-    monkeypatch.setattr(limits, "HOST_ARRAYS", (4 << 10, 16 << 10))
+    monkeypatch.setattr(probes, "LINK_BYTES", 64 << 10)
+    monkeypatch.setattr(probes, "HOST_ARRAYS", (4 << 10, 16 << 10))
     machine = Machine()
     machine.probe(*ON_THE_WAY)
     assert not machine.missing
@@ -171,15 +172,15 @@ def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device,
 def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch):
     """A probe that lay in memory that the link reaches slowly does not bound the cells behind a better one."""
     ahead = [(50.0, 40.0, 75.0), MemoryError("no page-locked memory"), (1.0, 1.0, 1.0), (50.0, 40.0, 74.0)]
-    probes = iter([*ahead, (45.0, 55.0, 100.0), (1.0, 1.0, 1.0)])
+    rates = iter([*ahead, (45.0, 55.0, 100.0), (1.0, 1.0, 1.0)])
 
     def probe(device):
-        found = next(probes)
+        found = next(rates)
         if isinstance(found, MemoryError):
             raise found
         return dict(zip(("to_device_gbps", "to_host_gbps", "both_gbps", "gbps"), (*found, 0.0), strict=True))
 
-    monkeypatch.setattr(limits, "probe_link", probe)
+    monkeypatch.setattr(probes, "probe_link", probe)
     machine = Machine()
     limit = transfer.LinkLimit(machine)
     assert round(limit.gbps, 9) == round(3 / (2 / 75 + 1 / 50), 9)
@@ -234,4 +235,4 @@ def test_a_block_starts_sooner_than_a_kernel(gpu):
     assert 0 < launch["block"] < 1e-7
     assert 0 < launch["node"] < 2e-5
     assert launch["block"] < launch["turnaround"] < launch["queued"] < 2e-5
-    assert limits.probe_launch(gpu)["kernel_seconds"] < 1e-4
+    assert probes.probe_launch(gpu)["kernel_seconds"] < 1e-4

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vecadd import _core, ladder
-from vecadd.bench.ladder import load as named_load
+from vecadd.bench.contestants import load_instruction
 from vecadd.code import disassembler
 
 pytestmark = pytest.mark.no_native
@@ -50,7 +50,7 @@ def test_an_asynchronous_copy_is_named_by_its_width_and_way(bytes_: int, through
     way = f"async_copy_addI13f32_componentLj{bytes_}ELb{int(through_l1 or bytes_ < 16)}ELj2E"
     (kernel,) = [name for name in disassembler.kernels()["sm_90"] if way in name]
     loads = LOAD.findall(disassembler.listings([kernel], "sm_90")[kernel])
-    named = named_load(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
+    named = load_instruction(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
     assert {load for load in loads if load.startswith("LDGSTS")} == {named}
 
 

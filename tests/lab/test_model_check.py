@@ -1,12 +1,12 @@
 """The model beside recorded cells: what is compared, what is not, and what is said of it."""
 
-import json
 from dataclasses import replace
 
 import pytest
 from modelled import H200, LIMITS, expect
 
 from benchmarks import model_check
+from vecadd.figures import Figure, write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -15,19 +15,18 @@ pytestmark = pytest.mark.no_native
 def recording(tmp_path):
     """A result file whose naive cell took what the model expects, and whose float4 cell twice that."""
     rows = [
-        {"sweep": "ladder", "rung": rung, "dtype": "float32", "n": 2**20, "params": params, "seconds": seconds}
+        Figure("ladder", rung, "float32", 2**20, params, value=seconds)
         for rung, params, seconds in (
             ("naive", {"bytes_in_flight": 1}, expect("naive", 2**20)),
             ("float4", {}, 2 * expect("float4", 2**20)),
             ("float4", {}, None),
-            ("race", {"parameters": {}, "block": [256, 1, 1]}, expect("race", 2**20)),
+            ("race", {"parameters": {}, "block": 256}, expect("race", 2**20)),
         )
     ]
-    rows.append({**rows[0], "sweep": "host", "rung": "threads"})
-    rows.append({**rows[0], "sweep": "latency", "rung": "batched"})
-    rows.append({**rows[0], "sweep": "transfer", "rung": "pageable"})
+    others = {"host": "threads", "latency": "batched", "transfer": "pageable"}
+    rows += [replace(rows[0], sweep=sweep, name=name) for sweep, name in others.items()]
     path = tmp_path / "ladder.json"
-    path.write_text(json.dumps({"schema": 1, "meta": {"gpu": [H200], "limits": {}}, "rows": rows}))
+    write_run(path, {"gpu": [{**H200, "name": "H200"}], "limits": {}}, rows)
     return path
 
 

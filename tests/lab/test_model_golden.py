@@ -12,7 +12,7 @@ import pytest
 from modelled import H200, LIMITS, RUNGS, T4
 
 from vecadd import model
-from vecadd.bench.axes import show_size
+from vecadd.tables import show_size
 
 pytestmark = pytest.mark.no_native
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from modelled import H200, LIMITS, RUNGS, expect
 
 from vecadd import model
-from vecadd.bench import results, transfers
-from vecadd.bench.limits import link_gbps
+from vecadd.bench.probes import link_gbps
+from vecadd.bench.sweeps import transfer
+from vecadd.figures import read_run
 from vecadd.model import Limits
 
 pytestmark = pytest.mark.no_native
@@ -113,11 +114,12 @@ def test_a_run_that_did_not_measure_a_rate_is_refused_in_words(limit):
 
 
 def test_no_recorded_transfer_is_faster_and_full_ones_of_page_locked_memory_are_near():
-    meta, rows = results.read(RECORDED)
+    run = read_run(RECORDED)
+    meta, rows = run.meta, run.figures
     limits, gpu = Limits.of(meta["limits"]), meta["gpu"][0]
     ratios, full, with_allocations = [], [], []
     for row in rows:
-        rung = RUNGS.get(transfers.THE_CALL if row.rung == "add" else row.rung)
+        rung = RUNGS.get(transfer.THE_CALL if row.name == "add" else row.name)
         if not rung or not row.seconds or rung["stages"] == "shared":
             continue
         chosen = row.params.get("parameters", {})

@@ -21,7 +21,7 @@ from benchmarks.peers import __main__ as peers
 from benchmarks.peers import clocks, device_peers, host_stage, libraries
 from benchmarks.peers.device_peers import DevicePeer
 from benchmarks.peers.libraries import Entry
-from vecadd.bench.buffers import HOST, Buffers
+from vecadd.bench.operands import HOST, Buffers
 
 pytestmark = pytest.mark.no_native
 
@@ -95,8 +95,8 @@ def test_the_fastest_setting_is_found_again_at_another_size() -> None:
     for n, fastest in ((10, "small blocks"), (10_000, "large blocks"), (20, "small blocks")):
         sets = [Buffers(None, None, np.empty(n), 0)]
         assert contestant.time(sets) == min(time(n) for time in seconds.values())
-        assert contestant.inspect is not None
-        assert contestant.inspect(sets[0]) == {"setting": fastest}
+        assert contestant.extra_params is not None
+        assert contestant.extra_params(sets[0]) == {"setting": fastest}
 
 
 class NumExpr:

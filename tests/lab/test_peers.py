@@ -35,9 +35,9 @@ from benchmarks.peers import (
 )
 from benchmarks.tables import peers as tables
 from vecadd import _core
-from vecadd.bench import limits, timing
-from vecadd.bench.buffers import Buffers
-from vecadd.bench.results import Row
+from vecadd.bench import probes, timing
+from vecadd.bench.operands import Buffers
+from vecadd.figures import Figure, figure_of_row
 
 pytestmark = pytest.mark.no_native
 
@@ -99,17 +99,17 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
     )
 
 
-PROBES = {name: cache(getattr(limits, name)) for name in dir(limits) if name.startswith("probe_")}
+PROBES = {name: cache(getattr(probes, name)) for name in dir(probes) if name.startswith("probe_")}
 
 
 @pytest.fixture
-def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
+def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Figure]]:
     """run(stage, torch): the stage's rows by name, with the sweep before it where that is not the stage's first, on a
     machine that has that torch and no other library."""
     for name, probe in PROBES.items():
-        monkeypatch.setattr(limits, name, probe)
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
-    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+        monkeypatch.setattr(probes, name, probe)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
     monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
     monkeypatch.setattr(overhead_stage, "CALLS", 3)
     monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
@@ -129,7 +129,7 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 
-    def run_stage(stage: str, torch: SimpleNamespace) -> dict[str, Row]:
+    def run_stage(stage: str, torch: SimpleNamespace) -> dict[str, Figure]:
         monkeypatch.setattr(libraries, "module", {"torch": torch}.__getitem__)
         arguments = ["--json-dir", str(tmp_path), "--stage", stage, "--sizes", "1000", "--seconds-per-cell", "0.01"]
         arguments += ["--dtypes", "float32"]
@@ -137,7 +137,7 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
         peers.main()
         rows = json.loads((tmp_path / f"peer-{stage}.json").read_text())["rows"]
         first = rows[0]["sweep"]
-        named = [Row(**row) for row in rows]
+        named = [figure_of_row(row) for row in rows]
         return {row.label if row.sweep == first else f"{row.sweep} {row.label}": row for row in named}
 
     return run_stage
@@ -145,7 +145,7 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 @pytest.mark.parametrize("stage", ["device", "overhead"])
 def test_peers_on_the_device_are_compared_with_ours(
-    stage: str, run: Callable[..., dict[str, Row]], capsys: pytest.CaptureFixture[str]
+    stage: str, run: Callable[..., dict[str, Figure]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = run(stage, torch_that_adds_by(np.add))
     printed = capsys.readouterr().out
@@ -156,7 +156,9 @@ def test_peers_on_the_device_are_compared_with_ours(
     assert f"peer-{stage} torch float32 " in printed
 
 
-def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(run: Callable[..., dict[str, Row]]) -> None:
+def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(
+    run: Callable[..., dict[str, Figure]],
+) -> None:
     rows = run("device", torch_that_adds_by(np.add))
     assert [label for label in rows if label.startswith("peer-queued")] == ["peer-queued vecadd", "peer-queued torch"]
     assert rows["peer-queued torch"].params["reference"] == "vecadd"
@@ -240,7 +242,7 @@ def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.Mon
     assert len(queue.slept) == events.TRIES
 
 
-def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Row]]) -> None:
+def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("overhead", torch_that_adds_by(np.add))
     bare = {overhead_stage.REFERENCE, "vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"}
     stages = {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}
@@ -249,7 +251,7 @@ def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable
     assert all(row.checked and row.seconds for row in rows.values())
 
 
-def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dict[str, Row]]) -> None:
+def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("many", torch_that_adds_by(np.add))
     assert [label for label, row in rows.items() if not (row.checked and row.seconds)] == []
     loops = {"vecadd, a loop", "torch, a loop", "numpy, a loop", many_stage.REFERENCE}
@@ -261,7 +263,7 @@ def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dic
     assert parameters.bytes == 3 * 4 * sum(int(np.prod(shape)) for shape in many_stage.gpt2_shapes())
 
 
-def test_pairs_of_mixed_sizes_are_compared_in_place_and_with_new_sums(run: Callable[..., dict[str, Row]]) -> None:
+def test_pairs_of_mixed_sizes_are_compared_in_place_and_with_new_sums(run: Callable[..., dict[str, Figure]]) -> None:
     rows = {label: row for label, row in run("many", torch_that_adds_by(np.add)).items() if "(mixed sizes)" in label}
     assert all(row.checked and row.seconds for row in rows.values())
     assert {row.bytes for row in rows.values()} == {3 * 4 * sum(n for (n,) in many_stage.mixed_shapes())}
@@ -287,19 +289,19 @@ def test_gpt2_has_148_parameters_of_124_million_numbers() -> None:
     assert (len(shapes), sum(int(np.prod(shape)) for shape in shapes)) == (148, 124_439_808)
 
 
-def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Row]]) -> None:
+def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("transfer", torch_that_adds_by(np.add))
     assert {"add (pinned)", "pinned", "pageable", "torch (pinned)", "add (pageable)", "numpy"} <= set(rows)
     assert all(row.checked for row in rows.values())
 
 
-def test_the_chosen_route_is_compared_with_each_that_it_chooses_from(run: Callable[..., dict[str, Row]]) -> None:
+def test_the_chosen_route_is_compared_with_each_that_it_chooses_from(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("transfer", torch_that_adds_by(np.add))
     assert {"add as routed (pinned)", "add on the host (pinned)", "add by hybrid (pinned)"} <= set(rows)
     assert {"add as routed (pageable)", "add by transfer (pageable)"} <= set(rows)
 
 
-def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[..., dict[str, Row]]) -> None:
+def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("end_to_end", torch_that_adds_by(np.add))
     assert {"vecadd", "vecadd (host)", "vecadd (cuda)", "numpy", "torch (cuda)", "torch (host)"} <= set(rows)
     assert all(row.checked for row in rows.values())
@@ -309,7 +311,7 @@ def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[...,
 
 
 @pytest.mark.parametrize("stage", ["device", "overhead", "transfer"])
-def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row]]) -> None:
+def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Figure]]) -> None:
     rows = run(stage, torch_that_adds_by(np.subtract))
     wrong = next(row for label, row in rows.items() if label.startswith("torch"))
     queued = rows.get("peer-queued torch", wrong)
@@ -318,7 +320,7 @@ def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row
 
 
 def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
-    run: Callable[..., dict[str, Row]],
+    run: Callable[..., dict[str, Figure]],
 ) -> None:
     rows = run("l2_pollution", torch_that_adds_by(np.add))
     assert [row.params.get("reference") for row in rows.values()] == [
@@ -330,7 +332,7 @@ def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
 
 
 def test_an_addition_at_once_is_compared_with_its_pieces(
-    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scaling_stage, "PIECE", 1000)
     monkeypatch.setattr(scaling_stage, "WHOLE", {"float32": 2500, "int8": 3005})
@@ -339,7 +341,7 @@ def test_an_addition_at_once_is_compared_with_its_pieces(
     assert all(row.checked for row in rows.values())
 
 
-def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict[str, Row]]) -> None:
+def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("misaligned", torch_that_adds_by(np.add))
     assert {f"vecadd {form}" for form in misaligned_stage.FORMS} <= set(rows)
     assert {f"torch {form}" for form in misaligned_stage.PEERS_FORMS} <= set(rows)
@@ -347,7 +349,7 @@ def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict
     assert rows["vecadd a"].params["reference"] == "vecadd aligned"
 
 
-def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, Row]]) -> None:
+def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("layouts", torch_that_adds_by(np.add))
     forms = [form for form in layouts_stage.FORMS if form.dtype == "float32"]
     assert set(rows) == {f"{peer} {form.name}" for peer in ("vecadd", "torch") for form in forms}
@@ -360,8 +362,8 @@ def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, R
 
 
 def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
-    def row(name: str, form: str, dtype: str, **params: Any) -> Row:
-        return Row("peer-layouts", name, dtype, 8, {"form": form, **params}, 1e-3, None, 24, 1, None, None, True)
+    def row(name: str, form: str, dtype: str, **params: Any) -> Figure:
+        return Figure("peer-layouts", name, dtype, 8, {"form": form, **params}, value=1e-3, bytes=24, checked=True)
 
     behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
     rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
@@ -372,14 +374,14 @@ def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
     assert lines[2].split("|")[3].strip() == "1.5"
 
 
-def test_files_are_compared_with_numpys_two_ways(run: Callable[..., dict[str, Row]]) -> None:
+def test_files_are_compared_with_numpys_two_ways(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("files", torch_that_adds_by(np.add))
     places = {row.params["memory"] for row in rows.values()}
     assert {f"{name} ({place})" for place in places for name in ("vecadd.add_files", "numpy.memmap")} <= set(rows)
     assert places & set(files_stage.FOLDERS)
     for label, row in rows.items():
         assert row.checked
-        assert (row.limit_gbps is not None) == label.startswith("vecadd")
+        assert (row.limit is not None) == label.startswith("vecadd")
 
 
 HOST_FORMS = ["out=", "a + b", "a + b, kept", "out= after 1 ms"]
@@ -407,7 +409,7 @@ def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
     assert not timed & unmeasured
 
 
-def test_numpy_is_timed_with_vecadd_in_it_and_without(run: Callable[..., dict[str, Row]]) -> None:
+def test_numpy_is_timed_with_vecadd_in_it_and_without(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("installed", torch_that_adds_by(np.add))
     forms = [form for form in installed_stage.FORMS if form != installed_stage.ROWS]  # whose rows are longer
     assert list(rows) == [f"{who} {form}" for form in forms for who in ("installed", "numpy")]
@@ -417,7 +419,7 @@ def test_numpy_is_timed_with_vecadd_in_it_and_without(run: Callable[..., dict[st
 
 
 def test_an_installed_sum_that_is_wrong_does_not_pass(
-    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, check = installed_stage.FORMS["a + 2"]
     monkeypatch.setitem(installed_stage.FORMS, "a + 2", (lambda sets: 1e-9, check))
@@ -426,16 +428,16 @@ def test_an_installed_sum_that_is_wrong_does_not_pass(
 
 
 def test_a_large_addition_on_the_host_has_its_share_of_the_limit(
-    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_stage, "STREAMED", 1)
     rows = run("host", torch_that_adds_by(np.add))
     ours = rows["vecadd out="]
     assert 0 < (ours.fraction or 0) <= ours.params["limit_share"]
-    assert rows["vecadd a + b"].limit_gbps is None
+    assert rows["vecadd a + b"].limit is None
 
 
-def test_torch_on_the_host_is_timed_where_it_writes_into_an_array(run: Callable[..., dict[str, Row]]) -> None:
+def test_torch_on_the_host_is_timed_where_it_writes_into_an_array(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("host", torch_that_adds_by(np.add))
     assert [label for label in rows if label.startswith("torch")] == ["torch out=", "torch out= after 1 ms"]
     assert all(row.checked for row in rows.values())

@@ -12,7 +12,8 @@ from conftest import TESTS, child_environment
 
 from benchmarks.tables import profiles
 from vecadd import _core, cli
-from vecadd.bench import limits, results, steps
+from vecadd.bench import probes, steps
+from vecadd.figures import Figure, read_run
 from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError, find
 from vecadd.profile.spec import Spec
@@ -33,7 +34,7 @@ def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKES}/fake_{name}.py "$@"\n')
         path.chmod(0o755)
-        monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+        monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
         return path
@@ -186,7 +187,8 @@ def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     file = tmp_path / "profile.json"
     assert cli.main(["profile", rung, "--n", "1000", "--json", str(file)]) == 0
-    meta, (row,) = results.read(file)
+    run = read_run(file)
+    meta, (row,) = run.meta, run.figures
     found = row.params["metrics"]
     assert (found["block"], found["grid"], found["threads"]) == (block, grid, block * grid)
     assert found["registers"] == _core.rung_facts(rung, row.dtype, 1000)["registers"]
@@ -219,8 +221,8 @@ def test_a_rung_that_fails_without_a_profiler_is_named(
 # In the documents
 
 
-def row_of(rung: str, seconds: float, params: dict[str, Any]) -> results.Row:
-    return results.Row("profile", rung, "float32", 1 << 27, params, seconds, None, 0, None, None, None, True)
+def row_of(rung: str, seconds: float, params: dict[str, Any]) -> Figure:
+    return Figure("profile", rung, "float32", 1 << 27, params, value=seconds, checked=True)
 
 
 def test_the_documents_table_of_kernels_has_the_metrics_that_were_recorded() -> None:
@@ -400,7 +402,7 @@ def test_the_documents_reasons_and_rungs_have_their_place() -> None:
 def test_a_transfer_rung_shows_shares_and_rates(
     device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     timeline = [("to_device", 0, 0, 0.0, 4e-6), ("kernel", 0, 0, 4e-6, 5e-6), ("to_host", 0, 0, 5e-6, 8e-6)]
     real = _core.timeline

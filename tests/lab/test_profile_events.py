@@ -9,7 +9,7 @@ import pytest
 from conftest import child_environment
 
 from vecadd import cli
-from vecadd.bench.buffers import Buffers
+from vecadd.bench.operands import Buffers
 from vecadd.profile import command, ncu, own
 from vecadd.profile.spec import Spec
 

@@ -21,8 +21,8 @@ import vecadd
 from benchmarks.proof import __main__ as proof
 from benchmarks.proof import cases, device_ways, exact, flags, host_ways, places, ways
 from vecadd import _core
-from vecadd.bench import results
 from vecadd.bench.machine import ROOT
+from vecadd.figures import read_fields
 
 pytestmark = pytest.mark.no_native
 
@@ -168,7 +168,7 @@ def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for dtypes in (["int8", "uint8"], ["bool", "uint8"]):
         monkeypatch.setattr(places, "cases", lambda lefts, dtypes=dtypes: map(small, dtypes))
         assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 0
-    found = results.load(file)
+    found = read_fields(file)
     ways_each = len(found["rows"]) // 3
     assert [row["a"] for row in found["rows"]] == [name for name in ("int8", "bool", "uint8") for _ in range(ways_each)]
     assert proof._others(file, {**found["meta"], "commit": "0" * 12}, []) == []
@@ -179,14 +179,14 @@ def test_the_command_proves_other_levels_in_processes_of_their_own(tmp_path: Pat
     file = tmp_path / "proof.json"
     command = [sys.executable, "-m", "benchmarks.proof", "--places", "host", "--dtypes", "bool", "--lefts", "1"]
     subprocess.run([*command, "--json", str(file)], cwd=ROOT, check=True, capture_output=True)
-    assert {row["simd"] for row in results.load(file)["rows"]} == set(LEVELS)
+    assert {row["simd"] for row in read_fields(file)["rows"]} == set(LEVELS)
 
 
 @pytest.mark.slow
 def test_a_run_proves_every_level_of_the_host(tmp_path: Path) -> None:
     assert proof.main(["--places", "host", "--lefts", "2", "--json", str(tmp_path)]) == 0
     (file,) = tmp_path.iterdir()
-    found = results.load(file)
+    found = read_fields(file)
     assert re.fullmatch(r"proof-.+\.json", file.name)
     assert found["meta"].keys() >= {"machine", "commit", "date", "seconds", "command"}
     assert {row["simd"] for row in found["rows"]} == set(LEVELS)
@@ -211,7 +211,7 @@ def test_one_wrong_sum_is_found_and_told_with_its_bits(
     file = tmp_path / "proof.json"
     assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 1
     first = {"a": "0x3c00", "b": "0x1234", "sum": f"{right ^ 1:#06x}", "due": f"{right:#06x}"}
-    rows = results.load(file)["rows"]
+    rows = read_fields(file)["rows"]
     assert all(row["wrong"] == 1 and row["first"] == first for row in rows)
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert [json.loads(line)["first"] for line in told] == [first] * len(rows)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import plain_row
 from checks import H200
 from conftest import child_environment, run_child
+from made_up import plain_figure
 
 from vecadd import _nvidia_smi
-from vecadd.bench import machine, results
+from vecadd.bench import machine
+from vecadd.figures import SCHEMA, Run, json_text, read_fields, read_run, replace_file, write_run
 from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
@@ -43,29 +44,30 @@ KEYS = [
 ]
 
 
-FAILED = plain_row(seconds=None, spread=None, gbps=None, fraction=None, checked=False, error="wrong result: element 3")
+FAILED = plain_figure(value=None, spread=None, fraction=None, checked=False, error="wrong result: element 3")
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {"machine": "here"}, [plain_row(), FAILED])
-    assert results.read(tmp_path / "x.json") == ({"machine": "here"}, [plain_row(), FAILED])
+    write_run(tmp_path / "x.json", {"machine": "here"}, [plain_figure(), FAILED])
+    path = tmp_path / "x.json"
+    assert read_run(path) == Run({"machine": "here"}, [plain_figure(), FAILED], path)
 
 
 def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {}, [plain_row()])
+    write_run(tmp_path / "x.json", {}, [plain_figure()])
     content = json.loads((tmp_path / "x.json").read_text())
     assert list(content) == ["schema", "meta", "rows"]
-    assert content["schema"] == results.SCHEMA
+    assert content["schema"] == SCHEMA
     assert list(content["rows"][0]) == KEYS
 
 
 def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_path: Path) -> None:
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
-    results.write(tmp_path / "x.json", meta, [plain_row(), FAILED])
+    write_run(tmp_path / "x.json", meta, [plain_figure(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
     assert lines[:8] == [
         "{",
-        f' "schema": {results.SCHEMA},',
+        f' "schema": {SCHEMA},',
         ' "meta": {',
         '  "machine": "here",',
         '  "gpu": [{"name": "H200"}],',
@@ -79,17 +81,17 @@ def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_pat
 
 @pytest.mark.parametrize("empty", [{}, {"rows": []}, {"meta": {}, "rows": []}, {"meta": {"failures": []}}])
 def test_what_is_empty_is_a_file_too(empty: dict[str, Any]) -> None:
-    assert json.loads(results.as_text(empty)) == {"schema": results.SCHEMA, **empty}
+    assert json.loads(json_text(empty)) == {"schema": SCHEMA, **empty}
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_recorded_file_is_as_it_would_be_written_now(path: Path) -> None:
-    assert results.as_text(results.load(path)) == path.read_text()
+    assert json_text(read_fields(path)) == path.read_text()
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_recorded_file_has_a_line_a_row(path: Path) -> None:
-    rows = results.load(path).get("rows", [])
+    rows = read_fields(path).get("rows", [])
     lines = path.read_text().splitlines()
     assert [json.loads(line.rstrip(",")) for line in lines if line.startswith("  {")] == rows
 
@@ -103,15 +105,15 @@ def of_schema(path: Path, schema: object) -> Path:
 def test_a_file_without_a_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(json.dumps({"meta": {"machine": "here"}, "rows": []}, indent=1))
     with pytest.raises(ValueError, match=r'old\.json is not a result file: it has no "schema"'):
-        results.read(tmp_path / "old.json")
+        read_run(tmp_path / "old.json")
 
 
 def test_a_file_of_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
-    path = of_schema(tmp_path / "new.json", results.SCHEMA + 1)
+    path = of_schema(tmp_path / "new.json", SCHEMA + 1)
     with pytest.raises(ValueError, match="is a result file of schema") as refused:
-        results.read(path)
+        read_run(path)
     assert str(refused.value) == (
-        f"{path} is a result file of schema {results.SCHEMA + 1}; this vecadd reads schema {results.SCHEMA}: "
+        f"{path} is a result file of schema {SCHEMA + 1}; this vecadd reads schema {SCHEMA}: "
         "install the vecadd that wrote it, or a newer one"
     )
 
@@ -120,20 +122,20 @@ def test_a_file_of_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path)
 def test_a_file_of_an_unknown_schema_is_refused(schema: object, tmp_path: Path) -> None:
     path = of_schema(tmp_path / "odd.json", schema)
     with pytest.raises(ValueError, match=r"odd\.json is a result file of schema .*: measure again to replace it"):
-        results.read(path)
+        read_run(path)
 
 
 def test_every_recorded_file_says_its_schema() -> None:
     assert {path.name: json.loads(path.read_text()).get("schema") for path in RECORDED} == {
-        path.name: results.SCHEMA for path in RECORDED
+        path.name: SCHEMA for path in RECORDED
     }
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {"run": 1}, [plain_row()])
+    write_run(tmp_path / "x.json", {"run": 1}, [plain_figure()])
     with pytest.raises(TypeError):
-        results.write(tmp_path / "x.json", {"run": object()}, [plain_row()])
-    assert results.read(tmp_path / "x.json")[0] == {"run": 1}
+        write_run(tmp_path / "x.json", {"run": object()}, [plain_figure()])
+    assert read_run(tmp_path / "x.json").meta == {"run": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
@@ -148,7 +150,7 @@ def test_a_file_that_cannot_be_written_is_the_one_that_is_named(
 
     monkeypatch.setattr(Path, call, full)
     with pytest.raises(OSError, match="No space left on device") as raised:
-        results.replace(tmp_path / "x.json", "rows")
+        replace_file(tmp_path / "x.json", "rows")
     assert raised.value.filename == str(tmp_path.resolve() / "x.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -158,15 +160,15 @@ def test_a_name_may_be_as_long_as_the_system_allows(letter: str, tmp_path: Path)
     """255 bytes, and a letter has up to 4: the temporary beside it has a name that is no longer."""
     name = letter * (255 // len(os.fsencode(letter)))
     for text in ("old", "new"):
-        results.replace(tmp_path / name, text)
+        replace_file(tmp_path / name, text)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "new")]
 
 
 def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
     """And not at the end of the process, where nobody is left to tell it."""
     code = (
-        "from vecadd.bench import results\n"
-        "try:\n    results.replace('-', 'rows')\n"
+        "from vecadd.figures import replace_file\n"
+        "try:\n    replace_file('-', 'rows')\n"
         "except OSError as error:\n    print(error.errno, error.filename, file=sys.stderr)\n    os._exit(0)"
     )
     command = [sys.executable, "-c", f"import os, sys\n{code}"]
@@ -178,7 +180,7 @@ def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
 
 def test_a_device_that_takes_nothing_is_named() -> None:
     with pytest.raises(OSError, match="No space left on device") as raised:
-        results.replace("/dev/full", "rows")
+        replace_file("/dev/full", "rows")
     assert raised.value.filename == "/dev/full"
 
 
@@ -188,7 +190,9 @@ def test_what_is_open_is_written_to_where_it_stands_and_not_replaced(name: str, 
     (tmp_path / "link").symlink_to("/dev/stdout")
     log = tmp_path / "log"
     log.write_text("earlier\n")
-    code = f"from vecadd.bench import results\nprint('before')\nresults.replace({name!r}, 'rows\\n')\nprint('behind')"
+    code = (
+        f"from vecadd.figures import replace_file\nprint('before')\nreplace_file({name!r}, 'rows\\n')\nprint('behind')"
+    )
     with log.open("a") as file:
         subprocess.run([sys.executable, "-c", code], env=child_environment(), stdout=file, cwd=tmp_path, check=True)
     assert log.read_text() == "earlier\nbefore\nrows\nbehind\n"
@@ -196,18 +200,18 @@ def test_what_is_open_is_written_to_where_it_stands_and_not_replaced(name: str, 
 
 def test_a_device_is_not_read() -> None:
     with pytest.raises(ValueError, match=r"/dev/zero is not a result file: it is a device"):
-        results.load(Path("/dev/zero"))
+        read_fields(Path("/dev/zero"))
 
 
 def test_standard_output_gets_utf_8_in_every_locale_and_the_numbers_of_what_that_lacks() -> None:
-    code = r"from vecadd.bench import results; print('page'); results.replace('-', '\u00d7 \udcff')"
+    code = r"from vecadd.figures import replace_file; print('page'); replace_file('-', '\u00d7 \udcff')"
     assert run_child(code, PYTHONIOENCODING="ascii").stdout == "page\n\u00d7 \\udcff"
 
 
 def test_a_notebooks_standard_output_takes_text(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stdout", shown)
-    results.replace("-", "\u00d7")
+    replace_file("-", "\u00d7")
     assert shown.getvalue() == "\u00d7"
 
 
@@ -216,7 +220,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        results.replace(pipe, "rows")
+        replace_file(pipe, "rows")
         assert (os.read(reader, 100), pipe.is_fifo()) == (b"rows", True)
     finally:
         os.close(reader)
@@ -226,7 +230,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "x.json").write_text("old")
     (tmp_path / "link").symlink_to("folder/x.json")
-    results.replace(tmp_path / "link", "new")
+    replace_file(tmp_path / "link", "new")
     assert ((tmp_path / "link").is_symlink(), (tmp_path / "folder" / "x.json").read_text()) == (True, "new")
 
 
@@ -234,7 +238,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("old")
     path.chmod(0o640)
-    results.replace(path, "new")
+    replace_file(path, "new")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
 
 
@@ -249,7 +253,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is not a result file"):
-        results.read(tmp_path / "x.json")
+        read_run(tmp_path / "x.json")
 
 
 OTHER_KINDS: dict[str, tuple[dict[str, Any], str]] = {
@@ -278,12 +282,12 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
     changed: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     """And not when a plot or a table meets it."""
-    results.write(tmp_path / "x.json", {}, [plain_row(), plain_row()])
+    write_run(tmp_path / "x.json", {}, [plain_figure(), plain_figure()])
     content = json.loads((tmp_path / "x.json").read_text())
     content["rows"][1] |= changed
     (tmp_path / "x.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=rf"x\.json is not a result file: .*{re.escape(says)}"):
-        results.read(tmp_path / "x.json")
+        read_run(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize(
@@ -302,14 +306,14 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
 def test_a_field_of_the_meta_data_is_of_its_kind_whatever_it_is_called(
     meta: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    results.write(tmp_path / "x.json", meta, [plain_row()])
+    write_run(tmp_path / "x.json", meta, [plain_figure()])
     with pytest.raises(ValueError, match=rf"x\.json is not a result file: .*{re.escape(says)}"):
-        results.read(tmp_path / "x.json")
+        read_run(tmp_path / "x.json")
 
 
 def test_a_file_of_other_bytes_than_text_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff\xfe{")
-    for read in (results.load, results.read):
+    for read in (read_fields, read_run):
         with pytest.raises(ValueError, match=r"x\.json is not a result file"):
             read(tmp_path / "x.json")
 
@@ -326,12 +330,12 @@ def test_a_file_of_other_bytes_than_text_is_refused_by_name(tmp_path: Path) -> N
 def test_a_row_is_called_by_its_memory_and_its_clock_only_where_others_have_another(
     params: dict[str, str], label: str
 ) -> None:
-    assert plain_row(rung="pinned", params=params).label == label
+    assert plain_figure(name="pinned", params=params).label == label
 
 
 @pytest.mark.parametrize(("fraction", "impossible"), [(None, False), (0.5, False), (1.0, False), (1.001, True)])
 def test_more_than_the_limit_is_impossible(fraction: float | None, impossible: bool) -> None:
-    assert plain_row(fraction=fraction).impossible is impossible
+    assert plain_figure(fraction=fraction).is_impossible is impossible
 
 
 @pytest.mark.parametrize(
@@ -504,7 +508,7 @@ def test_what_nobody_says_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest
 
 def test_a_file_is_utf_8_in_every_locale(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    program = "import sys; from vecadd.bench import results; results.replace(sys.argv[1], '2 \\u00d7 H200')"
+    program = "import sys; from vecadd.figures import replace_file; replace_file(sys.argv[1], '2 \\u00d7 H200')"
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", program, str(file)], env=child_environment() | ascii_only, check=True)
     assert file.read_bytes().decode() == "2 \u00d7 H200"

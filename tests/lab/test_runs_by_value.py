@@ -6,35 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pictured
+import made_up
 import pytest
 import simulated_fleet as simulated
-from bench_rows import ROWS
 from checks import H200
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vecadd.bench import results
-from vecadd.bench.results import Row as BenchRow
 from vecadd.check import expected
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Row
 from vecadd.compare import figures, verdict
+from vecadd.figures import Figure, read_run, write_run
 from vecadd.fleet import changes, checks, outliers
 
 pytestmark = pytest.mark.no_native
 
 LEAST = 0.05
-MEASURED = [row for rows in ROWS.values() for row in rows if row.seconds is not None]
+MEASURED = [figure for some in made_up.FIGURES.values() for figure in some if figure.seconds is not None]
 FACTORS = pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.25, 2.0])
 
 
-def slower(row: BenchRow, factor: float) -> BenchRow:
-    """That row where all takes so many times as long, with a narrow spread."""
-    assert row.seconds is not None
-    seconds = factor * row.seconds
-    rates = {name: None if (rate := getattr(row, name)) is None else rate / factor for name in ("gbps", "fraction")}
-    return replace(row, seconds=seconds, spread=(0.999 * seconds, 1.001 * seconds), **rates)
+def slower(figure: Figure, factor: float) -> Figure:
+    """That figure where all takes so many times as long, with a narrow spread."""
+    assert figure.seconds is not None
+    seconds = factor * figure.seconds
+    return replace(figure, value=seconds, spread=(0.999 * seconds, 1.001 * seconds))
 
 
 @FACTORS
@@ -43,12 +40,12 @@ def test_a_bench_beside_itself_is_the_same_and_so_many_times_as_slow_beside_a_sl
 ) -> None:
     sides = []
     for name, by in (("old", 1.0), ("new", factor)):
-        rows = [slower(row, by) for row in MEASURED]
-        results.write(tmp_path / name, pictured.META, rows)
-        assert results.rows_of(tmp_path / name, json.loads((tmp_path / name).read_text()))[1] == rows
+        made = [slower(figure, by) for figure in MEASURED]
+        write_run(tmp_path / name, made_up.META, made)
+        assert read_run(tmp_path / name).figures == made
         sides.append(figures.side(figures.read(figures.contents([tmp_path / name]))))
     compared = verdict.of(*sides, LEAST).rows
-    assert len(compared) == len({(row.name, json.dumps(row.params, default=str)) for row in MEASURED})
+    assert len(compared) == len({(figure.title, json.dumps(figure.params, default=str)) for figure in MEASURED})
     said = "same" if factor == 1 else "slower" if factor > 1 else "faster"
     for each in compared:
         assert each.old is not None

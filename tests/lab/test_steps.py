@@ -4,10 +4,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bench_rows import row
+from made_up import figure
 
-from vecadd.bench import results
 from vecadd.bench.steps import KINDS, Step, at_work, stages, stages_of, steps
+from vecadd.figures import read_run
 
 pytestmark = pytest.mark.no_native
 
@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parents[2] / "benchmarks" / "results"
 TIMELINES = [
     (f"{path.parent.name} {row.label}", steps(row.params["timeline"]))
     for path in sorted(RECORDED.glob("*/transfer.json"))
-    for row in results.read(path)[1]
+    for row in read_run(path).figures
     if row.params.get("timeline")
 ]
 
@@ -54,12 +54,12 @@ def test_a_recorded_link_carries_one_copy_a_direction(name: str, found: list[Ste
 
 
 def test_a_recorded_rows_stages_are_those_of_its_timeline() -> None:
-    rows = [row for path in RECORDED.glob("*/transfer.json") for row in results.read(path)[1]]
+    rows = [row for path in RECORDED.glob("*/transfer.json") for row in read_run(path).figures]
     timed = [row for row in rows if "timeline" in row.params]
     assert len(timed) >= 40
     for each in timed:
-        assert stages_of(each) == pytest.approx(stages(steps(each.params["timeline"])), rel=1e-12), each.name
+        assert stages_of(each) == pytest.approx(stages(steps(each.params["timeline"])), rel=1e-12), each.title
 
 
 def test_a_row_without_stages_has_none() -> None:
-    assert stages_of(row("transfer", "streams4", 1000, 3.1e-3)) is None
+    assert stages_of(figure("transfer", "streams4", 1000, 3.1e-3)) is None

@@ -10,33 +10,34 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
-from bench_rows import ROWS
+from made_up import FIGURES
 
 from vecadd import _terminal
-from vecadd.bench.tables import tables
-from vecadd.bench.tables.table import Column, Style, Table, columns
-from vecadd.bench.terminal import Screen, drawn
+from vecadd.bench.sweeps import make_tables
+from vecadd.tables import Screen, Style, Table, columns, prose, table_as_text
 
 pytestmark = pytest.mark.no_native
 
 WIDTHS = (30, 60, 80, 100, 140)
-EVERY = [(sweep, at) for sweep in ROWS for at in range(len(tables(ROWS[sweep])))]
+EVERY = [(sweep, at) for sweep in FIGURES for at in range(len(make_tables(FIGURES[sweep])))]
 LEFT_OUT = re.compile(r"left out at \d+ columns: (.*) \(\d+ columns show all\)")
 
 
 def fixed() -> Table:
     """Six columns that need 44 characters, two of which can be spared."""
-    prose = Column("why", right=False, share=1)
-    table = Table("made up", columns("row", "seconds", "spread", "GB/s", "gain", prose), spare=("spread", "why"))
+    why = prose("why")
+    table = Table(
+        "made up", columns("row", "seconds", "spread", "GB/s", "gain", why), optional_columns=("spread", "why")
+    )
     table.add("group", style=Style.HEAD)
     table.add("one", "735 us", "1 %", "4462", "-", "wide loads")
     table.add("another", "1.5 ms", "2 %", "38.6", "1.26 x", "none")
-    table.rule()
+    table.add_gap()
     return table
 
 
 def text(table: Table, width: int | None) -> str:
-    return "\n".join(line for line, _ in drawn(table, width))
+    return "\n".join(line for line, _ in table_as_text(table, width))
 
 
 def unwrapped(shown: str) -> str:
@@ -46,23 +47,23 @@ def unwrapped(shown: str) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("sweep", "at"), EVERY)
 def test_every_cell_is_whole_or_its_column_is_named_as_left_out(sweep: str, at: int, width: int) -> None:
-    table = tables(ROWS[sweep])[at]
+    table = make_tables(FIGURES[sweep])[at]
     shown = text(table, width)
     found = LEFT_OUT.search(unwrapped(shown))
     left_out = found[1].split(", ") if found else []
-    assert left_out == list(table.spare[: len(left_out)])
+    assert left_out == list(table.optional_columns[: len(left_out)])
     for line in table.lines:
         for column, cell in zip(table.columns, line.cells if line else (), strict=False):
             if column.name not in left_out and cell != "-":
-                whole = cell.split() if column.share else cell.split("\n")
+                whole = cell.split() if column.wrap_weight else cell.split("\n")
                 assert all(part in shown for part in whole), (column.name, cell)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("sweep", "at"), EVERY)
 def test_no_line_is_wider_than_the_terminal(sweep: str, at: int, width: int) -> None:
-    words = max(len(word) for word in text(tables(ROWS[sweep])[at], None).split() if not word.startswith("--"))
-    assert max(map(len, text(tables(ROWS[sweep])[at], width).splitlines())) <= max(width, words)
+    words = max(len(word) for word in text(make_tables(FIGURES[sweep])[at], None).split() if not word.startswith("--"))
+    assert max(map(len, text(make_tables(FIGURES[sweep])[at], width).splitlines())) <= max(width, words)
 
 
 GRID = """\
@@ -100,7 +101,7 @@ def test_a_table_is_a_grid_then_a_smaller_grid_then_paragraphs(width: int | None
 
 
 def test_a_pipe_gets_every_column_however_many_there_are() -> None:
-    table = Table("wide", columns(*(f"column {at}" for at in range(40))), spare=("column 7",))
+    table = Table("wide", columns(*(f"column {at}" for at in range(40))), optional_columns=("column 7",))
     table.add(*map(str, range(40)))
     first, *_ = text(table, None).splitlines()
     assert first.split("  ") == [f"column {at}" for at in range(40)]

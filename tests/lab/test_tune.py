@@ -13,7 +13,7 @@ import pytest
 
 from vecadd import _core, _machine, cli, tune
 from vecadd._explain import tuned_words
-from vecadd.bench.buffers import WrongSumError
+from vecadd.bench.operands import WrongSumError
 from vecadd.tune import Found, LaunchConfig, Won, candidates, config_for, table
 
 pytestmark = pytest.mark.no_native
@@ -164,12 +164,6 @@ def test_a_folder_that_is_made_for_the_files_is_its_users_alone(folder: Path) ->
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_file_is_whole_when_it_is_synced_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    synced = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    assert [tune.write(KEY, ROWS).stat().st_size] == synced
-
-
 @pytest.mark.parametrize(
     "spoil",
     [lambda b: b[:-1], lambda b: b[:40], lambda b: b"", lambda b: b.replace(b"256", b"2s6"), lambda b: b[::-1]],
@@ -180,19 +174,6 @@ def test_a_spoiled_file_is_as_if_it_were_not_there(spoil: Callable[[bytes], byte
     path.write_bytes(spoil(path.read_bytes()))
     assert rows_of(KEY) is None
     assert tuned_words(KEY) == "not tuned; `vecadd tune device` measures this GPU"
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tune.write(KEY, ROWS)
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        tune.write(KEY, ROWS[:1])
-    assert rows_of(KEY) == READ
-    assert len(list(folder.iterdir())) == 1
 
 
 def test_a_key_of_two_lines_has_no_file() -> None:
@@ -208,7 +189,6 @@ def test_the_command_writes_what_its_search_finds(folder: Path, run: Tune, argum
     assert printed == f"1024 won\nwritten to {path}; used by processes that start from now on\n"
     assert rows_of(KEY) == READ
     assert rows_of("GPU-02 driver 13000") is None
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_nothing_better_writes_nothing_and_forgets_what_was_written(folder: Path, run: Tune) -> None:

@@ -63,6 +63,27 @@ HOST = (
         "test_wakes",
     ),
     Mutant(
+        "a worker's processors when its caller sleeps",
+        "csrc/host/threads.c",
+        "    callers_cpu_allow(&worker->kept_off, worker->thread);\n    while",
+        "    while",
+        "test_callers_cpu",
+    ),
+    Mutant(
+        "a worker's processors when it sleeps again",
+        "csrc/host/threads.c",
+        "    callers_cpu_allow(&worker->kept_off, pthread_self());\n",
+        "",
+        "test_callers_cpu",
+    ),
+    Mutant(
+        "the caller's processors in place of its worker's",
+        "csrc/host/callers_cpu.c",
+        "pthread_setaffinity_np(thread, sizeof kept->others",
+        "pthread_setaffinity_np(pthread_self(), sizeof kept->others",
+        "test_callers_cpu",
+    ),
+    Mutant(
         "zeros in a block that was used",
         "csrc/host/output_pool.c",
         "    *zeros = false;\n",

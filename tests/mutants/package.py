@@ -133,8 +133,8 @@ PACKAGE = (
     ),
     Mutant(
         "paragraphs where no grid fits",
-        "vecadd/bench/terminal.py",
-        "    if _needs(shown) > width:\n",
+        "vecadd/tables.py",
+        "    if _least_width(shown) > width:\n",
         "    if False:\n",
         "tests/lab/test_terminal.py",
         "wider_than",
@@ -181,7 +181,7 @@ PACKAGE = (
     ),
     Mutant(
         "a bar in Markdown",
-        "vecadd/bench/tables/table.py",
+        "vecadd/tables.py",
         'cell.replace("|", "\\\\|")',
         "cell",
         "tests/lab/test_bench_formats.py",

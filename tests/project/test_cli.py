@@ -20,13 +20,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from bench_rows import plain_row
 from conftest import child_environment
+from made_up import plain_figure
 
 from vecadd import _terminal, add_command, cli
 from vecadd._command import folder as folder_to_write
 from vecadd._version import package_version
-from vecadd.bench import results
+from vecadd.figures import write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -157,7 +157,7 @@ def test_where_stderr_cannot_be_written_an_error_is_no_verdict(stderr: str) -> N
 @pytest.mark.parametrize("command", [["info"], ["compare", "old.json", "old.json"]], ids=lambda command: command[0])
 def test_a_full_stdout_is_an_error_in_one_line(command: list[str], tmp_path: Path) -> None:
     """Not the interpreter's complaint at exit, nor its status."""
-    results.write(tmp_path / "old.json", {"machine": "here"}, [plain_row()])
+    write_run(tmp_path / "old.json", {"machine": "here"}, [plain_figure()])
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
             [sys.executable, "-m", "vecadd", *command],

@@ -21,14 +21,13 @@ import pytest
 from checks import earlier
 from conftest import child_environment
 
-from vecadd.bench import results
-from vecadd.bench.show import show_figure, show_rate, show_seconds
-from vecadd.bench.terminal import drawn
 from vecadd.check.rows import title_of
+from vecadd.figures import Figure, read_run
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables
 from vecadd.profile.spec import Spec
 from vecadd.profile.transfers import Link, Part, Transfer
+from vecadd.tables import show_figure, show_rate, show_seconds, table_as_text
 
 pytestmark = pytest.mark.no_native
 
@@ -155,7 +154,7 @@ def columns_left_out(shown: str) -> list[str]:
     return found[1].split(", ") if found else []
 
 
-def figures_of_bench(row: results.Row, no_spread: bool) -> Iterator[str]:
+def figures_of_bench(row: Figure, no_spread: bool) -> Iterator[str]:
     assert row.seconds is not None
     assert row.spread is not None
     yield from (row.label, row.dtype, str(row.n), show_seconds(row.seconds), show_rate(row.gbps or 0))
@@ -169,7 +168,7 @@ def test_bench(console: Console, tmp_path: Path) -> None:
     arguments = ("--sizes", "1000,3000", "--rungs", "numpy,threads_stream,add", "--seconds-per-cell", "0.01")
     status, out, err = printed(console, tmp_path, "bench", "host", *arguments, "--json", "x.json", "--csv", "x.csv")
     shown = check_text(console, out)
-    _, rows = results.read(tmp_path / "x.json")
+    rows = read_run(tmp_path / "x.json").figures
     assert status == (0 if all(row.ok for row in rows) else 1)  # 1: beyond a limit in noise
     assert len(rows) == 6
     assert columns_left_out(shown) == LEFT_OUT_OF_BENCH[console.columns]
@@ -268,7 +267,7 @@ def test_the_tables_of_a_profile(width: int | None) -> None:
         (copies, ("60.0", "300.0", "6 ms", "50.0")),
         (each, ("4", "1.5 ms", "1.25 ms")),
     ):
-        lines = [text for text, _ in drawn(table, width)]
+        lines = [text for text, _ in table_as_text(table, width)]
         assert width is None or max(map(len, lines)) <= width
         for figure in figures:
             assert figure in "\n".join(lines)

@@ -14,7 +14,7 @@ import pytest
 import vecadd
 from benchmarks import pictures
 from vecadd import _core, cli
-from vecadd.bench import results
+from vecadd.figures import read_run
 
 pytestmark = pytest.mark.no_native
 
@@ -277,7 +277,7 @@ def test_every_picture_of_a_document_has_an_alternative_text(name: str) -> None:
 def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
     image = pytest.importorskip("PIL.Image")
     picture = pictures.PICTURES[name]
-    meta, _ = results.read(picture.path)
+    meta = read_run(picture.path).meta
     with image.open(pictures.FOLDER / f"{name}.png") as drawn:
         assert drawn.info[pictures.SOURCE] == pictures.source(picture, meta), "run python -m benchmarks.pictures"
 
@@ -285,8 +285,8 @@ def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
 def test_a_picture_keeps_a_colour_of_few_pixels() -> None:
     """Rungs that are wrong on purpose, whose bars are hardly longer than nothing."""
     image = pytest.importorskip("PIL.Image")
-    style = pytest.importorskip("vecadd.bench.plots.style")
-    wanted = [int(style.VERMILLION[at : at + 2], 16) for at in (1, 3, 5)]
+    plot = pytest.importorskip("vecadd.bench.plot")
+    wanted = [int(plot.VERMILLION[at : at + 2], 16) for at in (1, 3, 5)]
     with image.open(pictures.FOLDER / "ladder.png") as drawn:
         colours = [colour for _, colour in drawn.convert("RGB").getcolors()]
     assert min(max(abs(a - b) for a, b in zip(colour, wanted, strict=True)) for colour in colours) <= 4

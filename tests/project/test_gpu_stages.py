@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import stages
-from vecadd.bench import results
 from vecadd.bench.sweeps import SWEEPS
+from vecadd.figures import read_run
 
 pytestmark = pytest.mark.no_native
 
@@ -77,8 +77,8 @@ def test_the_stages_record_every_sweep_and_every_comparison_once(gpu: Gpu) -> No
 def test_the_profile_is_of_the_rungs_that_are_recorded(gpu: Gpu) -> None:
     gpu.run("documents")
     (call,) = (call for call in gpu.calls if "profile" in call)
-    _, rows = results.read(RECORDED / "profile.json")
-    assert call[: call.index("--json")] == ["-m", "vecadd", "profile", *(row.rung for row in rows)]
+    rows = read_run(RECORDED / "profile.json").figures
+    assert call[: call.index("--json")] == ["-m", "vecadd", "profile", *(row.name for row in rows)]
 
 
 def test_the_long_checks_run_where_they_are_named(gpu: Gpu) -> None:

@@ -12,15 +12,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import bench_rows
 import checks
-import pictured
+import made_up
 import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli
-from vecadd.bench import formats, results
+from vecadd.bench import output
 from vecadd.check import outputs
+from vecadd.figures import write_run
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
 
@@ -44,11 +44,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         faults = simulated.planted(simulated.hosts(200), 1) if day == 2 else {}
         for content in simulated.fleet(200, day, faults, day):
             (machines / f"{content['host']}-{day}.json").write_text(json.dumps(content))
-    rows = [*pictured.ladder(), *pictured.size(), *pictured.latency()]
-    results.write(made / "old.json", bench_rows.META, rows)
-    results.write(made / "new.json", bench_rows.META, [bench_rows.slowed(row, 1.3) for row in rows[::2]])
+    rows = [*made_up.ladder(), *made_up.size(), *made_up.latency()]
+    write_run(made / "old.json", made_up.META, rows)
+    write_run(made / "new.json", made_up.META, [made_up.slow_down(row, 1.3) for row in rows[::2]])
     assert cli.main(["fleet", str(machines), "--html", str(made / "fleet.html")]) == 1
-    (made / "bench.html").write_text(formats.as_page(bench_rows.META, rows))
+    (made / "bench.html").write_text(output.as_page(made_up.run(rows)))
     both = [str(made / name) for name in ("old.json", "new.json")]
     assert cli.main(["compare", *both, "--html", str(made / "compare.html")]) == 1
     (made / "check.html").write_text(outputs.page(checks.graded()))

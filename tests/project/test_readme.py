@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META as MADE_UP
-from bench_rows import ROWS, RUNGS, plain_row
+from made_up import FIGURES, RUNGS, plain_figure
+from made_up import META as MADE_UP
 
 from benchmarks.tables import documents
-from vecadd.bench import results
 from vecadd.bench.tables import parts
+from vecadd.figures import write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -34,11 +34,11 @@ EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 def recorded(tmp_path: Path) -> Path:
     """A folder of results: a size sweep on one machine."""
     rows = [
-        plain_row(sweep="size", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
+        plain_figure(sweep="size", name=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
         for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
     ]
     (tmp_path / "h200").mkdir()
-    results.write(tmp_path / "h200" / "size.json", META, rows)
+    write_run(tmp_path / "h200" / "size.json", META, rows)
     return tmp_path
 
 
@@ -91,9 +91,9 @@ after
 @pytest.fixture
 def sectioned(recorded: Path) -> Path:
     """The same folder with a comparison of another day beside the size sweep."""
-    ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28)
+    ours = plain_figure(sweep="peer-device", name="vecadd", n=1 << 28)
     later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later"}
-    results.write(recorded / "h200" / "peer-device.json", later, [ours])
+    write_run(recorded / "h200" / "peer-device.json", later, [ours])
     return recorded
 
 
@@ -115,7 +115,7 @@ def test_a_table_of_several_runs_names_the_commit_and_the_versions_of_each(recor
         ("blocksize", "def", {"numpy": "2.5.2", "cuda": "13.0"}),
     ):
         meta = {**META, "commit": commit, "versions": versions}
-        results.write(recorded / "h200" / f"{sweep}.json", meta, [plain_row(sweep=sweep, rung="naive", n=1 << 28)])
+        write_run(recorded / "h200" / f"{sweep}.json", meta, [plain_figure(sweep=sweep, name="naive", n=1 << 28)])
     text = documents.fill(EMPTY.replace("size", "steps"), recorded)
     commits = "2026-01-02, commit abc; 2026-01-02, commit def"
     assert f"*NVIDIA H200, driver 580.95.05; {commits}; numpy 2.5.2, cuda 13.0.*" in text
@@ -124,14 +124,14 @@ def test_a_table_of_several_runs_names_the_commit_and_the_versions_of_each(recor
 def test_a_machine_without_a_gpu_has_no_version_of_cuda(recorded: Path) -> None:
     (recorded / "xeon").mkdir()
     on_host = {**META, "gpu": [], "versions": {"numpy": "2.5.2", "cuda": "13.0"}}
-    results.write(recorded / "xeon" / "size.json", on_host, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
+    write_run(recorded / "xeon" / "size.json", on_host, [plain_figure(sweep="size", name="tuned", n=1 << 28)])
     lines = documents.fill(EMPTY.replace("size", "size xeon"), recorded).splitlines()
     assert "*Xeon, 16 threads; 2026-01-02, commit abc; numpy 2.5.2. CUDA events.*" in lines
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
-    newer = plain_row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
-    results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
+    newer = plain_figure(sweep="size", name="tuned", n=1 << 28, gbps=4500.0, fraction=None)
+    write_run(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
     assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded)
 
 
@@ -160,10 +160,10 @@ def test_a_table_that_no_machine_has_recorded_says_so(recorded: Path) -> None:
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
-    ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28, seconds=720e-6)
+    ours = plain_figure(sweep="peer-device", name="vecadd", n=1 << 28, value=720e-6)
     params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
-    torch = replace(ours, rung="torch", seconds=737e-6, params=params)
-    results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
+    torch = replace(ours, name="torch", value=737e-6, params=params)
+    write_run(recorded / "h200" / "peer-device.json", META, [ours, torch])
     text = documents.fill(EMPTY.replace("size", "peer-device"), recorded)
     assert "|  | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
@@ -175,12 +175,12 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
         ("int8", 1 << 26, 0.98, [0.97, 0.99]),
         ("float32", 1 << 10, 1.004, [0.99, 1.02]),
     ):
-        ours = plain_row(sweep="peer-device", rung="vecadd", dtype=dtype, n=n, seconds=100e-6, params={})
+        ours = plain_figure(sweep="peer-device", name="vecadd", dtype=dtype, n=n, value=100e-6, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": interval}
-        rows += [ours, replace(ours, rung="torch", params=params)]
-        rows += [replace(ours, rung="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
-        rows += [replace(ours, rung="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
-    results.write(recorded / "h200" / "peer-device.json", META, rows)
+        rows += [ours, replace(ours, name="torch", params=params)]
+        rows += [replace(ours, name="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
+        rows += [replace(ours, name="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
+    write_run(recorded / "h200" / "peer-device.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-device"), recorded).splitlines()
     assert "| 2^26 | 100 us, torch 1.02 | 100 us, **torch 0.98** |" in lines
     assert "| 2^10 | 100 us, torch 1 | - |" in lines
@@ -198,10 +198,10 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
         ("peer-queued", "float32", 1.1e-6, 1.7),
         ("peer-queued", "int8", 1.2e-6, 1.6),
     ):
-        ours = plain_row(sweep=sweep, rung="vecadd", dtype=dtype, n=1 << 10, seconds=seconds, params={})
+        ours = plain_figure(sweep=sweep, name="vecadd", dtype=dtype, n=1 << 10, value=seconds, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.001, ratio + 0.001]}
-        rows += [ours, replace(ours, rung="triton", params=params)]
-    results.write(recorded / "h200" / "peer-device.json", META, rows)
+        rows += [ours, replace(ours, name="triton", params=params)]
+    write_run(recorded / "h200" / "peer-device.json", META, rows)
     alone = documents.fill(EMPTY.replace("size", "peer-device"), recorded)
     queued = documents.fill(EMPTY.replace("size", "peer-queued"), recorded)
     assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
@@ -210,10 +210,10 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
 
 
 def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
-    ours = plain_row(sweep="peer-many", rung="a loop", n=1024, seconds=2.5e-6, params={})
+    ours = plain_figure(sweep="peer-many", name="a loop", n=1024, value=2.5e-6, params={})
     params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
-    torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
-    results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
+    torch = replace(ours, name="torch", value=5.7e-6, params=params)
+    write_run(recorded / "h200" / "peer-many.json", META, [ours, torch])
     text = documents.fill(EMPTY.replace("size", "peer-many"), recorded)
     assert "|  | time | time / a loop (95 % interval) |" in text
     assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) |" in text
@@ -222,10 +222,10 @@ def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
 def test_each_line_names_what_it_is_compared_with_where_there_are_several(recorded: Path) -> None:
     rows = []
     for name in ("a loop", "a list"):
-        ours = plain_row(sweep="peer-many", rung=name, n=1024, seconds=2.5e-6, params={})
+        ours = plain_figure(sweep="peer-many", name=name, n=1024, value=2.5e-6, params={})
         params = {"reference": name, "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
-        rows += [ours, replace(ours, rung=f"torch, {name}", params=params)]
-    results.write(recorded / "h200" / "peer-many.json", META, rows)
+        rows += [ours, replace(ours, name=f"torch, {name}", params=params)]
+    write_run(recorded / "h200" / "peer-many.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-many"), recorded).splitlines()
     assert "|  | time | time, as a multiple of another row's (95 % interval) |" in lines
     assert "| torch, a list | 2.5 us | 2.28 (2.27 to 2.31) x a list |" in lines
@@ -235,12 +235,12 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
     rows = []
     for dtype, n, ratio in (("float32", 16, 2.5), ("float32", 1024, 0.9), ("int8", 16, 2.0)):
         for form in ("out=", "a + b"):
-            ours = plain_row(
-                sweep="peer-host", rung=f"vecadd {form}", dtype=dtype, n=n, seconds=1e-7, params={}, fraction=None
+            ours = plain_figure(
+                sweep="peer-host", name=f"vecadd {form}", dtype=dtype, n=n, value=1e-7, params={}, fraction=None
             )
-            params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
-            rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
-    results.write(recorded / "h200" / "peer-host.json", META, rows)
+            params = {"reference": ours.name, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
+            rows += [ours, replace(ours, name=f"numpy {form}", params=params)]
+    write_run(recorded / "h200" / "peer-host.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded).splitlines()
     assert "|  | out=: time | numpy out= / ours | a + b: time | numpy a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | 100 ns | 2.5 |" in lines
@@ -252,12 +252,12 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
 def test_of_several_others_the_nearest_stands_beside_numpy(recorded: Path) -> None:
     rows = []
     for n, ratios in ((16, {"numpy": 2.5, "torch": 3.0, "jax": 4.0}), (1024, {"numpy": 2.0, "torch": 1.5, "jax": 0.9})):
-        ours = plain_row(sweep="peer-host", rung="vecadd a + b", n=n, seconds=1e-7, params={})
+        ours = plain_figure(sweep="peer-host", name="vecadd a + b", n=n, value=1e-7, params={})
         rows.append(ours)
         for peer, ratio in ratios.items():
-            params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
-            rows.append(replace(ours, rung=f"{peer} a + b", params=params))
-    results.write(recorded / "h200" / "peer-host.json", META, rows)
+            params = {"reference": ours.name, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
+            rows.append(replace(ours, name=f"{peer} a + b", params=params))
+    write_run(recorded / "h200" / "peer-host.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded).splitlines()
     assert "|  | a + b: time | numpy a + b / ours | nearest other a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | torch 3 |" in lines
@@ -267,10 +267,10 @@ def test_of_several_others_the_nearest_stands_beside_numpy(recorded: Path) -> No
 def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorded: Path) -> None:
     rows = []
     for n, share in ((1024, {}), (1 << 24, {"limit_share": 0.957})):
-        ours = plain_row(sweep="peer-host", rung="vecadd out=", n=n, seconds=1e-7, params=share)
+        ours = plain_figure(sweep="peer-host", name="vecadd out=", n=n, value=1e-7, params=share)
         params = {"reference": "vecadd out=", "ratio": 2.5, "ratio_interval": [2.4, 2.6]}
-        rows += [ours, replace(ours, rung="numpy out=", params=params)]
-    results.write(recorded / "h200" / "peer-host.json", META, rows)
+        rows += [ours, replace(ours, name="numpy out=", params=params)]
+    write_run(recorded / "h200" / "peer-host.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-host h200"), recorded).splitlines()
     assert "|  | out=: time | out=: % of streaming limit | numpy out= / ours |" in lines
     assert "| 2^10 | 100 ns | - | 2.5 |" in lines
@@ -279,16 +279,16 @@ def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorde
 
 def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Path) -> None:
     here: dict[str, Any] = {"memory": "pinned"}
-    ours = plain_row(sweep="peer-transfer", rung="add as routed", n=1 << 20, seconds=1e-4, params=here)
+    ours = plain_figure(sweep="peer-transfer", name="add as routed", n=1 << 20, value=1e-4, params=here)
     params = {**here, "reference": "add as routed", "ratio": 3.0, "ratio_interval": [2.9, 3.1]}
-    whole = plain_row(sweep="peer-transfer", rung="add", n=10**8, seconds=1.5e-2, params=here)
+    whole = plain_figure(sweep="peer-transfer", name="add", n=10**8, value=1.5e-2, params=here)
     other_routes = [("add as routed, again", 0.99), ("add on the host", 0.9), ("add by hybrid", 0.95)]
-    results.write(
+    write_run(
         recorded / "h200" / "peer-transfer.json",
         META,
         [
-            *(whole, ours, replace(ours, rung="add by transfer", params=params)),
-            *(replace(ours, rung=name, params={**params, "ratio": ratio}) for name, ratio in other_routes),
+            *(whole, ours, replace(ours, name="add by transfer", params=params)),
+            *(replace(ours, name=name, params={**params, "ratio": ratio}) for name, ratio in other_routes),
         ],
     )
     routes = documents.fill(EMPTY.replace("size", "peer-routes"), recorded).splitlines()
@@ -303,10 +303,11 @@ def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Pa
 
 def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
     here: dict[str, Any] = {"memory": "on disk"}
-    ours = plain_row(sweep="peer-files", rung="vecadd.add_files", n=1 << 25, seconds=0.25, params=here)
+    ours = plain_figure(1.61, 0.94, sweep="peer-files", name="vecadd.add_files", n=1 << 25, params=here)
+    ours = replace(ours, bytes=round(1.61e9 * 0.25), value=0.25)
     params = {**here, "reference": "vecadd.add_files", "ratio": 1.6, "ratio_interval": [1.5, 1.7]}
-    other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
-    results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
+    other = replace(ours, name="numpy.memmap", params=params, limit=None)
+    write_run(recorded / "h200" / "peer-files.json", META, [ours, other])
     lines = documents.fill(EMPTY.replace("size", "peer-files"), recorded).splitlines()
     assert "|  | time | GB/s (% of limit) | time / vecadd.add_files (95 % interval) |" in lines
     assert "| vecadd.add_files (on disk) | 250 ms | 1.61 (94 %) | 1 |" in lines
@@ -316,13 +317,13 @@ def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
 @pytest.fixture
 def calls(recorded: Path) -> Path:
     """The same folder with what calls cost: a bare launch, a call of two libraries, and the stages of ours."""
-    bare = plain_row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
+    bare = plain_figure(sweep="peer-overhead", name="vecadd (bare launch from C)", n=1024, value=4e-6)
     params = {"reference": bare.label, "ratio": 1.05, "ratio_interval": [1.04, 1.06]}
     seconds = {"parse": 10e-9, "describe": 40e-9, "plan": 30e-9, "allocate": 150e-9, "launch": 3.9e-6}
-    rows = [bare, replace(bare, rung="vecadd", seconds=4.2e-6, params=params)]
-    rows += [replace(bare, rung="torch", seconds=8e-6, params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
-    rows += [replace(bare, rung=f"vecadd stage: {name}", seconds=each) for name, each in seconds.items()]
-    results.write(recorded / "h200" / "peer-overhead.json", META, rows)
+    rows = [bare, replace(bare, name="vecadd", value=4.2e-6, params=params)]
+    rows += [replace(bare, name="torch", value=8e-6, params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
+    rows += [replace(bare, name=f"vecadd stage: {name}", value=each) for name, each in seconds.items()]
+    write_run(recorded / "h200" / "peer-overhead.json", META, rows)
     return recorded
 
 
@@ -346,8 +347,8 @@ def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
 
 
 def test_stages_that_were_not_recorded_are_no_numbers(calls: Path) -> None:
-    bare = plain_row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
-    results.write(calls / "h200" / "peer-overhead.json", META, [bare])
+    bare = plain_figure(sweep="peer-overhead", name="vecadd (bare launch from C)", n=1024, value=4e-6)
+    write_run(calls / "h200" / "peer-overhead.json", META, [bare])
     lines = documents.fill(EMPTY.replace("size", "call-stages"), calls).splitlines()
     assert sum(line.endswith("| - |") for line in lines) == 7
 
@@ -359,8 +360,8 @@ GENERATED = ("ladder", "blocksize", "precision", "transfer", "stages", "latency"
 def generated(table: str, folder: Path) -> str:
     """The table's lines as README.md gets them from the fixed rows of every sweep, a file each."""
     (folder / "made-up").mkdir(exist_ok=True)
-    for sweep, rows in ROWS.items():
-        results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
+    for sweep, rows in FIGURES.items():
+        write_run(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
     return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder)
 
 

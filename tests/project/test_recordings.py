@@ -7,22 +7,21 @@ from typing import Any
 
 import jsonschema
 import pytest
-from bench_rows import META
+from made_up import META
 
 from benchmarks import gpu_stages, why
 from benchmarks.tables import checks, documents, verified
-from vecadd.bench import results
-from vecadd.bench.results import Row
 from vecadd.check import document
+from vecadd.figures import Figure, write_json, write_run
 
 pytestmark = pytest.mark.no_native
 
 
-def shown(table: str, rows: list[Row], folder: Path) -> list[str]:
+def shown(table: str, rows: list[Figure], folder: Path) -> list[str]:
     """The lines of that table of these rows, by way of a file."""
     (folder / "here").mkdir()
     meta = {**META, "method": "made up", "clocks": {table: "by hand"}}
-    results.write(folder / "here" / "one.json", meta, rows)
+    write_run(folder / "here" / "one.json", meta, rows)
     return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder).splitlines()
 
 
@@ -129,7 +128,7 @@ def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> N
 
 
 def test_proofs_and_tests_are_listed_with_their_commits(tmp_path: Path) -> None:
-    results.save(tmp_path / "fuzz-here.json", {"machine": "here", "date": "2026-11-23", "commit": "0123+"})
+    write_json(tmp_path / "fuzz-here.json", {"machine": "here", "date": "2026-11-23", "commit": "0123+"})
     file = tmp_path / "here" / gpu_stages.FILE
     file.parent.mkdir()
     ended = {"verdict": "passed", "seconds": 1, "date": "2026-11-24", "commit": "45"}

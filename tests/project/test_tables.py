@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META, plain_row
+from made_up import META, plain_figure
 
 from benchmarks import model_check
 from benchmarks.tables import documents
-from vecadd.bench import results
-from vecadd.bench.results import Row
+from vecadd.figures import Figure, write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -24,13 +23,13 @@ def filled(table: str, folder: Path) -> str:
 
 def compared(folder: Path, sweep: str, *ratios: tuple[str, str, int, float], **meta: Any) -> None:
     """A file of a comparison: for each (library, dtype, n, ratio) our row and the other's."""
-    rows: list[Row] = []
+    rows: list[Figure] = []
     for library, dtype, n, ratio in ratios:
-        ours = plain_row(sweep=sweep, rung="vecadd", dtype=dtype, n=n, seconds=1e-6, params={})
+        ours = plain_figure(sweep=sweep, name="vecadd", dtype=dtype, n=n, value=1e-6, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.004, ratio + 0.004]}
-        rows += [ours, replace(ours, rung=library, params=params)]
+        rows += [ours, replace(ours, name=library, params=params)]
     (folder / "h200").mkdir(exist_ok=True)
-    results.write(folder / "h200" / f"{sweep}.json", {**META, **meta}, rows)
+    write_run(folder / "h200" / f"{sweep}.json", {**META, **meta}, rows)
 
 
 def test_who_is_surely_ahead_has_a_line_with_the_range_and_the_cells(tmp_path: Path) -> None:

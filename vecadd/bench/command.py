@@ -2,21 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, refuse_shared, target
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
-from vecadd.bench import axes, formats, machine, opening, results
-from vecadd.bench.results import Row
-from vecadd.bench.run import Run
-from vecadd.bench.sweeps import SWEEPS, Sweep
-from vecadd.bench.tables import tables
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine, options, output, plot
+from vecadd.bench.options import Options
+from vecadd.bench.run import Session, Sweep
+from vecadd.bench.sweeps import SWEEPS, draw_run, make_tables
+from vecadd.figures import Run, replace_file, write_run
 from vecadd.info import info
+from vecadd.tables import Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,18 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(SWEEPS)} (default: all that can run here, on few sizes: some minutes)",
     )
     parser.add_argument(
-        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
+        "--sizes", type=options.parse_sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
     )
-    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own")
-    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all that run unnamed")
+    parser.add_argument(
+        "--dtypes", type=options.parse_dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own"
+    )
+    parser.add_argument("--rungs", type=options.parse_rungs, metavar="RUNG,...", help="default: all that run unnamed")
     parser.add_argument(
         "--seconds-per-cell",
-        type=axes.seconds,
+        type=options.parse_seconds,
         metavar="S",
         help="of timed work for all rungs of one dtype and size together (default: "
-        f"{axes.DEFAULT_SECONDS:g}, or {axes.BRIEF_SECONDS:g} where no sweep is named)",
+        f"{options.DEFAULT_SECONDS:g}, or {options.BRIEF_SECONDS:g} where no sweep is named)",
     )
-    parser.add_argument("--block", type=axes.block, default=0, metavar="N", help="threads a block of the device rungs")
+    parser.add_argument(
+        "--block", type=options.parse_block, default=0, metavar="N", help="threads a block of the device rungs"
+    )
     parser.add_argument(
         "--json",
         type=target,
@@ -88,19 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
     sweeps = list(dict.fromkeys(arguments.sweeps)) or possible
-    running = Run(_axes(arguments))
-    measure_with_progress(running, [SWEEPS[name] for name in sweeps])
-    meta = running.meta(found, machine.conditions_since(conditions))
+    session = Session(_options(arguments))
+    measure_with_progress(session, [SWEEPS[name] for name in sweeps])
+    measured = session.result(found, machine.conditions_since(conditions))
     try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
-        written = _write(arguments, meta, running.rows)
+        written = _write(arguments, measured)
     finally:
-        _show(screen, meta, running.rows, sweeps)
+        _show(screen, measured, sweeps)
         if not arguments.sweeps and not found.gpus:
             screen.say(f"no GPU sweeps: {found.gpu_reason}")
     screen.say(*(f"written to {path}" for path in written if path != STDOUT))
-    if running.interrupted:
+    if session.interrupted:
         return INTERRUPTED
-    return 0 if running.ok else 1
+    return 0 if session.ok else 1
 
 
 def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
@@ -108,58 +111,54 @@ def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
     extras = {"matplotlib": "plot"} if arguments.plot is not None or arguments.html is not None else {}
     if arguments.html is not None:
         extras["jinja2"] = "fleet"
-    if any(map(axes.of_ml_dtypes, arguments.dtypes or ())):
+    if any(map(options.needs_ml_dtypes, arguments.dtypes or ())):
         extras["ml_dtypes"] = "bench"
     need_for("this", extras)
 
 
-def _axes(arguments: argparse.Namespace) -> axes.Axes:
+def _options(arguments: argparse.Namespace) -> Options:
     brief = not arguments.sweeps
-    return axes.Axes(
+    return Options(
         arguments.sizes,
         arguments.dtypes,
         arguments.rungs,
-        arguments.seconds_per_cell or (axes.BRIEF_SECONDS if brief else axes.DEFAULT_SECONDS),
+        arguments.seconds_per_cell or (options.BRIEF_SECONDS if brief else options.DEFAULT_SECONDS),
         arguments.block,
         brief,
     )
 
 
-def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path | str]:
+def _write(arguments: argparse.Namespace, measured: Run) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
     if arguments.json is not None:
-        results.write(arguments.json, meta, rows)
+        write_run(arguments.json, measured.meta, measured.figures)
     texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
-        (arguments.csv, lambda: formats.as_csv(rows)),
-        (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
-        (arguments.html, lambda: formats.as_page(meta, rows)),
+        (arguments.csv, lambda: output.as_csv(measured.figures)),
+        (arguments.markdown, lambda: output.as_markdown(measured)),
+        (arguments.html, lambda: output.as_page(measured)),
     )
     for path, text in texts:
         if path is not None:
-            results.replace(path, text())
-    pictures: list[Path] = []
-    if arguments.plot is not None:
-        from vecadd.bench import plots
-
-        pictures = plots.save(meta, rows, arguments.plot, recorded=False)
+            replace_file(path, text())
+    pictures = [] if arguments.plot is None else plot.save(draw_run(measured), arguments.plot)
     files = (arguments.json, arguments.csv, arguments.markdown, arguments.html)
     return [path for path in files if path is not None] + pictures
 
 
-def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
+def measure_with_progress(session: Session, sweeps: Iterable[Sweep]) -> None:
     """Runs the sweeps; a terminal's stderr shows which cell is measured."""
     with status_line("bench") as tell:
         tell("probing the machine")
-        running.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
+        session.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
 
 
-def _show(screen: Screen, meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
-    screen.say(*opening.lines(meta, rows), "")
-    screen.show(tables(rows))
-    lines = opening.findings(meta, rows)
-    if not rows and not lines:
+def _show(screen: Screen, measured: Run, sweeps: Sequence[str]) -> None:
+    screen.say(*output.describe_machine(measured), "")
+    screen.show(make_tables(measured.figures))
+    lines = output.list_problems(measured)
+    if not measured.figures and not lines:
         lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
-    screen.say(*lines, *formats.method(meta))
+    screen.say(*lines, *output.describe_method(measured))
 
 
 def _sweep(text: str) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.show import show_seconds
+from vecadd.tables import show_seconds, show_size
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ as the link was busy. Each kind of step has one engine here, which serves them i
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
 
 KINDS = ("to_device", "kernel", "to_host")
 
@@ -45,7 +45,7 @@ def stages(found: Sequence[Step]) -> dict[str, float]:
     return {kind: sum(step.end - step.begin for step in working if step.what == kind) for kind in KINDS}
 
 
-def stages_of(row: Row) -> Mapping[str, float] | None:
+def stages_of(row: Figure) -> Mapping[str, float] | None:
     """The stages of a row; None where it has none."""
     found: Mapping[str, float] | None = row.params.get("stages")
     return found

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.limits import Limit
-from vecadd.bench.results import Row
+from vecadd.bench.operands import Buffers, MemoryKind, Pattern, WrongSumError
+from vecadd.bench.probes import Limit
+from vecadd.figures import Figure, Range
+from vecadd.tables import show_size
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
@@ -24,7 +24,7 @@ TELLING = 10e-3  # seconds: a longer time is spent on bytes, not fixed costs, an
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 400  # the least and the greatest of five ratios hold the median at 94 % only
 SAMPLE = 50e-6  # seconds: shorter additions are timed several at a time, or the clock's 30 ns would show
 MOST_IN_SAMPLE = 500  # additions; the first ones take 40 ns
-LONGEST_SAMPLE = 50e-3  # seconds: a slow contestant, one GPU thread say, is not timed several at a time
+LONGEST_SAMPLE = 50e-3  # seconds: a slow contestant, one GPU thread for example, is not timed several at a time
 SETTLE = 0.3  # seconds: a GPU is up to 11 % slower for 2.7 ms a GiB after memory was freed
 
 METHOD = (
@@ -42,32 +42,34 @@ class Operands(Protocol):
     def nbytes(self) -> int:
         """Bytes of one set."""
 
-    def buffers(self, place: Place, sets: int) -> list[Buffers]:
+    def buffers(self, memory: MemoryKind, sets: int) -> list[Buffers]:
         """``sets`` sets, each with values of its own; outputs are poisoned."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Contestants that meet at one dtype and size.
+    """Contestants that meet at one dtype and size, below a limit: one that is probed among the rounds, GB/s that are
+    known before, or None.
 
-    ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
-    Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
-    ``derive`` adds to the rows' parameters figures that follow from the rows and the limits. ``fewest`` rounds are made
+    ``sets`` is how many buffer sets each kind of memory gets; 0 for as many as rotate past the GPU's cache, which
+    `vecadd.bench.run.Session` knows, as it knows the ``sweep``. ``reference`` names the contestant that the others are
+    compared with. Where a contestant makes ``additions`` of n elements in one run, its operands have ``length``
+    elements, else n. ``add_derived`` adds to the figures what follows from figures and limits. ``min_rounds`` are made
     even where they take longer than a cell should. ``operands`` takes the place of three arrays of random values.
     """
 
-    sweep: str
     dtype: np.dtype[Any]
     n: int
-    contestants: list[Contestant]
-    limit: Limit
-    sets: int
+    contestants: Sequence[Contestant]
+    limit: Limit | float | None = None
+    sets: int = 0
     reference: str | None = None
     additions: int = 1
     length: int = 0
-    derive: Callable[[list[Row]], None] | None = None
-    fewest: int = 0
+    add_derived: Callable[[list[Figure]], list[Figure]] | None = None
+    min_rounds: int = 0
     operands: Operands | None = None
+    sweep: str = ""
 
     @property
     def elements(self) -> int:
@@ -86,31 +88,31 @@ class Cell:
 
 
 @dataclass
-class Timed:
+class Samples:
     """One contestant of a cell: its seconds in each round, or its error."""
 
     contestant: Contestant
-    samples: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
     checks: int = 0
     error: str | None = None
     caught: str | None = None  # what the check found wrong with a contestant that races
-    found: dict[str, Any] = field(default_factory=dict)  # by the contestant's inspection
+    found: dict[str, Any] = field(default_factory=dict)  # the contestant's extra parameters
 
     @property
     def median(self) -> float:
         """The median seconds; raises without a sample."""
-        return float(np.median(self.samples))
+        return float(np.median(self.seconds))
 
     @property
-    def spread(self) -> tuple[float, float]:
+    def spread(self) -> Range:
         """The 10th and the 90th percentile."""
-        low, high = np.percentile(self.samples, (10, 90))
+        low, high = np.percentile(self.seconds, (10, 90))
         return float(low), float(high)
 
 
-def paired_ratio(timed: Timed, reference: Timed) -> tuple[float, float, float]:
+def paired_ratio(timed: Samples, reference: Samples) -> tuple[float, float, float]:
     """Times of one contestant over the reference's of the same round: `interval` of the ratios."""
-    return paired_interval(timed.samples, reference.samples)
+    return paired_interval(timed.seconds, reference.seconds)
 
 
 def paired_interval(samples: Sequence[float], reference: Sequence[float]) -> tuple[float, float, float]:
@@ -131,7 +133,7 @@ def interval(values: Iterable[float]) -> tuple[float, float, float]:
     return ordered[low], float(np.median(ordered)), ordered[high]
 
 
-class Predictions:
+class TimePredictor:
     """How long an addition will take, from the largest one of the same contestant that was timed before."""
 
     def __init__(self) -> None:
@@ -150,48 +152,83 @@ class Predictions:
             if m and (t >= TELLING or 16 * m >= n):
                 return t * n / m
             m = min(n, 16 * m or PROBE_FROM)
-            sets = pattern.buffers(contestant.place, m, 1)
+            sets = pattern.buffers(contestant.memory, m, 1)
             # The first call may load or compile a kernel.
             self.note(contestant, pattern.dtype, m, min(contestant.time(sets) for _ in range(2)))
 
     def _key(self, contestant: Contestant, dtype: np.dtype[Any]) -> tuple[str, str, str]:
-        return f"{contestant.name} {contestant.params.get('parameters', '')}", contestant.place.name, str(dtype)
+        return f"{contestant.name} {contestant.params.get('parameters', '')}", contestant.memory.name, str(dtype)
 
 
 class Measurement:
-    """One cell being measured. ``timed`` holds the samples so far, also after an interrupt."""
+    """One cell being measured. ``timed`` has the samples so far, also after an interrupt."""
 
     def __init__(self, cell: Cell, pattern: Pattern, order: random.Random) -> None:
         self.cell = cell
-        self.timed = [Timed(contestant) for contestant in cell.contestants]
+        self.limit = cell.limit if isinstance(cell.limit, Limit) else Limit(cell.limit)
+        self.timed = [Samples(contestant) for contestant in cell.contestants]
         self._pattern = pattern
         self._order = order
 
     def run(self, seconds: float) -> None:
         """Measures for about that long. A contestant that fails keeps the reason in its ``error``."""
-        places = {timed.contestant.place.name: timed.contestant.place for timed in self.timed}
-        sets = {name: self._buffers(place) for name, place in places.items()}
-        if any(place.on_gpu for place in places.values()):
+        memories = {timed.contestant.memory.name: timed.contestant.memory for timed in self.timed}
+        sets = {name: self._buffers(memory) for name, memory in memories.items()}
+        if any(memory.on_gpu for memory in memories.values()):
             time.sleep(SETTLE)
-        self.cell.limit.open(sets)
+        self.limit.open(sets)
         # A garbage collection within a sample takes milliseconds.
         collects = gc.isenabled()
         gc.disable()
         try:
-            self._rounds(sets, seconds)
-            self._inspect(sets)
+            self._time_rounds(sets, seconds)
+            self._find_extra_params(sets)
         finally:
-            self.cell.limit.close()
+            self.limit.close()
             if collects:
                 gc.enable()
 
-    def _buffers(self, place: Place) -> list[Buffers]:
-        if self.cell.operands is not None:
-            return self.cell.operands.buffers(place, self.cell.sets)
-        return self._pattern.buffers(place, self.cell.elements, self.cell.sets)
+    def figures(self) -> list[Figure]:
+        """A figure of every contestant that was timed and checked, or failed."""
+        return [self._figure(timed) for timed in self.timed if timed.checks or timed.error]
 
-    def _rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:
-        warm = [self._sample(timed, sets[timed.contestant.place.name][:1], check=False) or 0.0 for timed in self.timed]
+    def _figure(self, timed: Samples) -> Figure:
+        cell = self.cell
+        return Figure(
+            sweep=cell.sweep,
+            name=timed.contestant.name,
+            dtype=str(cell.dtype),
+            n=cell.n,
+            params={**self._params(timed), **self._ratio(timed)},
+            value=None if timed.error else timed.median,
+            spread=None if timed.error else timed.spread,
+            bytes=round(timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize),
+            limit=self.limit.gbps if timed.contestant.limited else None,
+            checked=not timed.error and not timed.caught,
+            error=timed.error,
+        )
+
+    def _params(self, timed: Samples) -> dict[str, Any]:
+        """The contestant's own parameters, what was found beside its time, and the errors caught in a race."""
+        return {**timed.contestant.params, **timed.found, **({"caught": timed.caught} if timed.caught else {})}
+
+    def _ratio(self, timed: Samples) -> dict[str, Any]:
+        """The paired ratio to the cell's reference, where both were measured."""
+        reference = next((each for each in self.timed if each.contestant.name == self.cell.reference), None)
+        if reference is None or reference is timed or timed.error or reference.error or not reference.seconds:
+            return {}
+        low, median, high = paired_ratio(timed, reference)
+        return {"reference": reference.contestant.name, "ratio": median, "ratio_interval": [low, high]}
+
+    def _buffers(self, memory: MemoryKind) -> list[Buffers]:
+        if self.cell.operands is not None:
+            return self.cell.operands.buffers(memory, self.cell.sets)
+        return self._pattern.buffers(memory, self.cell.elements, self.cell.sets)
+
+    def _time_rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:
+        warm = [
+            self._time_sample(timed, sets[timed.contestant.memory.name][:1], check=False) or 0.0 for timed in self.timed
+        ]
         fastest = min((sample for sample in warm if sample), default=SAMPLE)
         batch = max(1, min(MOST_IN_SAMPLE, int(SAMPLE / fastest)))
         batches = [
@@ -201,56 +238,56 @@ class Measurement:
         begin = time.perf_counter()
         for number in count(1):
             late = time.perf_counter() - begin >= seconds
-            last = number == MOST_ROUNDS or (late and number >= max(FEWEST_ROUNDS, self.cell.fewest))
-            self._round(rotations, batches, check=number == 1 or last)
+            last = number == MOST_ROUNDS or (late and number >= max(FEWEST_ROUNDS, self.cell.min_rounds))
+            self._time_round(rotations, batches, check=number == 1 or last)
             if last:
                 return
 
-    def _inspect(self, sets: dict[str, list[Buffers]]) -> None:
+    def _find_extra_params(self, sets: dict[str, list[Buffers]]) -> None:
         for timed in self.timed:
             contestant = timed.contestant
-            if contestant.inspect is None or timed.error is not None:
+            if contestant.extra_params is None or timed.error is not None:
                 continue
             try:
-                timed.found = dict(contestant.inspect(sets[contestant.place.name][0]))
+                timed.found = dict(contestant.extra_params(sets[contestant.memory.name][0]))
             except Exception as error:
                 timed.error = f"{type(error).__name__}: {error}"
 
-    def _round(self, rotations: dict[str, "cycle[Buffers]"], batches: list[int], *, check: bool) -> None:
-        turns: list[tuple[Timed | None, int]] = [*zip(self.timed, batches, strict=True), (None, 0)]  # the limit's turn
+    def _time_round(self, rotations: dict[str, "cycle[Buffers]"], batches: list[int], *, check: bool) -> None:
+        turns: list[tuple[Samples | None, int]] = [*zip(self.timed, batches, strict=True), (None, 0)]  # None: the limit
         self._order.shuffle(turns)
         for timed, batch in turns:
             if timed is None:
-                self.cell.limit.round()
+                self.limit.round()
                 continue
-            used = list(islice(rotations[timed.contestant.place.name], batch))
-            sample = self._sample(timed, used, check=check)
+            used = list(islice(rotations[timed.contestant.memory.name], batch))
+            sample = self._time_sample(timed, used, check=check)
             if sample is not None:
-                timed.samples.append(sample)
+                timed.seconds.append(sample)
 
-    def _sample(self, timed: Timed, used: list[Buffers], *, check: bool) -> float | None:
+    def _time_sample(self, timed: Samples, used: list[Buffers], *, check: bool) -> float | None:
         """Seconds of one addition; None if this contestant has failed, now or before."""
         if timed.error is not None:
             return None
         try:
             if check:
-                self._prepare(timed.contestant, used)
+                self._reset_outputs(timed.contestant, used)
             sample = timed.contestant.time(used)
             if check:
-                self._check(timed, used)
+                self._check_outputs(timed, used)
         except WrongSumError as error:
             timed.error = f"wrong result: {error}"
-        except Exception as error:  # one rung's failure is a row of the table, whatever it is
+        except Exception as error:  # one rung's failure is a figure too, whatever it is
             timed.error = f"{type(error).__name__}: {error}"
         else:
             return sample
         return None
 
-    def _prepare(self, contestant: Contestant, used: list[Buffers]) -> None:
+    def _reset_outputs(self, contestant: Contestant, used: list[Buffers]) -> None:
         for buffers in used[: self.cell.sets]:
-            (contestant.place.clear if contestant.adds else contestant.place.poison)(buffers.out)
+            (contestant.memory.clear if contestant.adds else contestant.memory.poison)(buffers.out)
 
-    def _check(self, timed: Timed, used: list[Buffers]) -> None:
+    def _check_outputs(self, timed: Samples, used: list[Buffers]) -> None:
         contestant = timed.contestant
         timed.checks += 1
         for index, buffers in enumerate(used[: self.cell.sets]):
@@ -259,7 +296,7 @@ class Measurement:
                 continue
             runs = len(range(index, len(used), self.cell.sets))  # of this set, where a sample goes round them
             try:
-                self._pattern.check(contestant.place, buffers, max(1, contestant.adds * runs), contestant.chain)
+                self._pattern.check(contestant.memory, buffers, max(1, contestant.adds * runs), contestant.chain)
             except WrongSumError as error:
                 if not contestant.races:
                     raise

@@ -13,12 +13,13 @@ from vecadd import _core, pages
 from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
-from vecadd.bench import machine, results
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine
 from vecadd.check import document, expected, findings, measure, outputs, soak, tables, topology
 from vecadd.check.findings import Finding, Found
 from vecadd.check.measure import Measured
+from vecadd.figures import json_text, replace_file
 from vecadd.info import info
+from vecadd.tables import Screen
 
 METHOD = (
     "each figure once a round as vecadd bench measures it, medians of interleaved repeats, every sum of the first and "
@@ -28,7 +29,7 @@ METHOD = (
 BOTH = "both"  # memories: the device's and the host's
 STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": UNASKABLE}
 FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "json": results.as_text,
+    "json": json_text,
     "junit": outputs.junit,
     "prometheus": outputs.prometheus,
     "html": outputs.page,
@@ -164,7 +165,7 @@ def _write(files: Iterable[tuple[Path | str, str]]) -> None:
     failures: list[OSError] = []
     for path, text in files:
         try:
-            results.replace(path, text)
+            replace_file(path, text)
         except OSError as error:
             failures.append(error)
     if failures:

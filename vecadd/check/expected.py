@@ -13,14 +13,14 @@ from typing import Any, get_args
 
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
-from vecadd.bench import machine, results
-from vecadd.bench.axes import show_size, sizes
-from vecadd.bench.results import Row as BenchRow
-from vecadd.bench.show import show_figure
+from vecadd.bench import machine
+from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row, Unit, title_of
+from vecadd.figures import Run, parse_json, read_text, run_of_content
 from vecadd.model.limits import RECORDED
+from vecadd.tables import show_figure, show_size
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
 
@@ -56,11 +56,11 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    text = results.text_of(path)  # once: it may be a pipe
+    text = read_text(path)  # once: it may be a pipe
     checked = document.of_text(path, text)
     if checked is None:
-        meta, rows = results.rows_of(path, results.parsed(path, text))
-        figures = _of_bench(meta, rows)
+        run = run_of_content(path, parse_json(path, text))
+        meta, figures = dict(run.meta), _of_bench(run)
     else:
         try:
             meta, figures = dict(checked["machine"]), _of_findings(checked["findings"])
@@ -98,7 +98,7 @@ def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
 
 
-def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:
+def _of_bench(run: Run) -> dict[str, float]:
     """A bench's figures under the acceptance test's titles."""
     figures: dict[str, float] = {}
     for group, names in (
@@ -106,20 +106,20 @@ def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]
         ("device", {"read": "read_gbps", "write": "write_gbps"}),
         ("launch", {"empty kernel": "kernel_seconds", "queued kernel": "queued_seconds"}),
     ):
-        probed = meta.get("limits", {}).get(group, {})
+        probed = run.meta.get("limits", {}).get(group, {})
         figures |= {f"{group} {name}": float(probed[key]) for name, key in names.items() if key in probed}
-    for row in rows:
+    for row in run.figures:
         if row.dtype != str(DTYPE) or row.seconds is None or row.gbps is None:
             continue
         title = f"add {show_size(row.n)}"
         if row.sweep == "host" and row.n == SMALL:
-            if row.rung == "add":
+            if row.name == "add":
                 figures[f"host {title}"] = row.seconds
-        elif row.sweep == "host" and row.rung in ("add", *STREAMERS):
+        elif row.sweep == "host" and row.name in ("add", *STREAMERS):
             figures[f"host {title}"] = max(row.gbps, figures.get(f"host {title}", 0.0))
-        elif row.sweep == "size" and row.rung == "tuned":
+        elif row.sweep == "size" and row.name == "tuned":
             figures[f"device {title}"] = row.gbps
-        elif row.sweep == "size" and row.rung == "add" and row.n == SMALL:
+        elif row.sweep == "size" and row.name == "add" and row.n == SMALL:
             figures["launch call of add"] = row.seconds
     return figures
 
@@ -173,7 +173,7 @@ def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:
         if gpu.bandwidth is None:
             return None
         return Expected(gpu.bandwidth / 1e9, SHARES[row.figure], "the memory's clock and bus in theory")
-    (n,) = sizes(row.name.removeprefix("add "))
+    (n,) = parse_sizes(row.name.removeprefix("add "))
     tuned = next(rung for rung in _core.rungs() if rung["name"] == "tuned")
     try:
         seconds = model.expected(tuned, None, asdict(gpu), model.Limits.of(limits), str(DTYPE), n, {})

@@ -11,16 +11,18 @@ import numpy as np
 
 from vecadd import _core, _host
 from vecadd._machine import Gpu, Info
-from vecadd.bench import contestants, limits
-from vecadd.bench.axes import show_size, sizes
-from vecadd.bench.buffers import DEVICE, HOST, Pattern, Place, rotation
+from vecadd.bench import contestants, probes
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.limits import FixedLimit, HostLimit, Limit
-from vecadd.bench.timing import Cell, Measurement, Timed
+from vecadd.bench.operands import DEVICE, HOST, MemoryKind, Pattern
+from vecadd.bench.options import parse_sizes
+from vecadd.bench.probes import HostLimit, Limit
+from vecadd.bench.timing import Cell, Measurement, Samples
 from vecadd.check import links, nodes
 from vecadd.check.links import Connection
 from vecadd.check.rows import GROUPS, Kind, Row, Unit, said
 from vecadd.info import info
+from vecadd.model.theory import rotating_sets
+from vecadd.tables import show_size
 
 DTYPE = np.dtype("float32")
 SMALL = 1 << 10  # elements of an addition that is all overhead
@@ -87,8 +89,8 @@ def repeat_failed(measured: Measured, tell: Callable[[str], object]) -> None:
 def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], object]) -> None:
     pattern, order = Pattern(DTYPE), random.Random(0)
 
-    def time(n: int, every: list[Contestant], limit: Limit, sets: int) -> list[Timed]:
-        measurement = Measurement(Cell("check", DTYPE, n, every, limit, sets), pattern, order)
+    def time(n: int, every: list[Contestant], limit: Limit | None, sets: int) -> list[Samples]:
+        measurement = Measurement(Cell(DTYPE, n, every, limit, sets), pattern, order)
         measurement.run(SECONDS)
         return measurement.timed
 
@@ -142,14 +144,14 @@ def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
         return f"there is no GPU {target}" if target >= len(found.gpus) else "there is no peer access between the two"
     if not row.name.startswith("add "):
         return "neither the driver nor the system says it"
-    (n,) = sizes(row.name.removeprefix("add "))
+    (n,) = parse_sizes(row.name.removeprefix("add "))
     larger = (f"host add {show_size(other)}" for other in STREAMING if other > n)
     if row.kind == "host" and any(title in measured.rows for title in larger):
         return None
     return f"its arrays take {_bytes(n) / 2**30:.2g} GiB, a larger share of the memory than is used here"
 
 
-Time = Callable[[int, list[Contestant], Limit, int], list[Timed]]
+Time = Callable[[int, list[Contestant], Limit | None, int], list[Samples]]
 
 
 def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
@@ -161,7 +163,7 @@ def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
     measured.add("host", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed), spread=_spread(n, timed))
     if limit.gbps:
         measured.probes["host"] = limit.gbps
-    timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], FixedLimit(None), 1)
+    timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], None, 1)
     ours, theirs = timed
     measured.add("host", f"add {show_size(SMALL)}", "s", *_seconds(ours))
     if not theirs.error:
@@ -169,7 +171,7 @@ def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
 
 
 def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
-    rates = limits.probe_link(gpu)
+    rates = probes.probe_link(gpu)
     measured.limits.setdefault(gpu, {})["link"] = rates
     for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
         measured.add("link", name, "GB/s", rates[key], gpu=gpu)
@@ -180,7 +182,7 @@ def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
         measured.add("link", "width", "lanes", now.link_width, gpu=gpu)
     every = [node for node in nodes.nodes() if nodes.usable(node)]
     for node in every if len(every) > 1 else ():
-        rates = nodes.on(node, lambda: limits.probe_link(gpu))
+        rates = nodes.on(node, lambda: probes.probe_link(gpu))
         for name, key in (("to the device from", "to_device_gbps"), ("to the host on", "to_host_gbps")):
             measured.add("link", f"{name} node {node.number}", "GB/s", rates[key], gpu=gpu)
 
@@ -188,27 +190,27 @@ def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
 def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
     facts = _core.gpu_facts()[gpu]
     memory, l2 = facts["memory"], facts["l2"]
-    rates = limits.probe_device(gpu, l2, memory)
-    measured.limits.setdefault(gpu, {}).update(device=rates, latency=limits.probe_latency(gpu))
+    rates = probes.probe_device(gpu, l2, memory)
+    measured.limits.setdefault(gpu, {}).update(device=rates, latency=probes.probe_latency(gpu))
     measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
     measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
     most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
-            sets = rotation(_bytes(n), l2, int(most))
-            timed = time(n, [contestants.rung("tuned", _place(gpu))], FixedLimit(None), sets)
+            sets = rotating_sets(_bytes(n), l2, int(most))
+            timed = time(n, [contestants.rung("tuned", _place(gpu))], None, sets)
             best = _best(n, timed)
             measured.add("device", f"add {show_size(n)}", "GB/s", best, _error(timed), gpu, _spread(n, timed))
 
 
 def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
-    seconds = limits.probe_launch(gpu)
+    seconds = probes.probe_launch(gpu)
     measured.limits.setdefault(gpu, {})["launch"] = seconds
     measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
     measured.add("launch", "queued kernel", "s", seconds["queued_seconds"], gpu=gpu)
     if gpu:
         return  # the cost of a call is measured once, for the host
-    (timed,) = time(SMALL, [contestants.device_add()], FixedLimit(None), 1)
+    (timed,) = time(SMALL, [contestants.device_add()], None, 1)
     measured.add("launch", "call of add", "s", *_seconds(timed))
 
 
@@ -245,7 +247,7 @@ ROWS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
 PAIR_FIGURE = r"pair (?:copy|read|write) to GPU (\d+)"
 
 
-def _place(gpu: int) -> Place:
+def _place(gpu: int) -> MemoryKind:
     if gpu == 0:
         return DEVICE
     return replace(DEVICE, name=f"device {gpu}", put=lambda x: _core.to_device(x, gpu))
@@ -256,7 +258,7 @@ def _link_under_load(index: int) -> Gpu:
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(info)
         while not asked.done():
-            _core.probe("link", index, limits.LINK_BYTES, limits.PROBE_ROUNDS)
+            _core.probe("link", index, probes.LINK_BYTES, probes.PROBE_ROUNDS)
         return asked.result().gpus[index]
 
 
@@ -264,12 +266,12 @@ def _bytes(n: int) -> int:
     return 3 * n * DTYPE.itemsize
 
 
-def _best(n: int, timed: Sequence[Timed]) -> float | None:
+def _best(n: int, timed: Sequence[Samples]) -> float | None:
     """GB/s of the fastest; None where one of them failed."""
     return None if _error(timed) else _bytes(n) / min(each.median for each in timed) / 1e9
 
 
-def _spread(n: int, timed: Sequence[Timed]) -> tuple[float, float] | None:
+def _spread(n: int, timed: Sequence[Samples]) -> tuple[float, float] | None:
     """The fastest one's 10th and 90th percentile, GB/s."""
     if _error(timed):
         return None
@@ -277,10 +279,10 @@ def _spread(n: int, timed: Sequence[Timed]) -> tuple[float, float] | None:
     return _bytes(n) / slow / 1e9, _bytes(n) / quick / 1e9
 
 
-def _seconds(timed: Timed) -> tuple[float | None, str | None, int, tuple[float, float] | None]:
+def _seconds(timed: Samples) -> tuple[float | None, str | None, int, tuple[float, float] | None]:
     """Of one contestant, as `Measured.add` takes them: the median, the error, the GPU, the spread."""
     return (None, timed.error, 0, None) if timed.error else (timed.median, None, 0, timed.spread)
 
 
-def _error(timed: Sequence[Timed]) -> str | None:
+def _error(timed: Sequence[Samples]) -> str | None:
     return next((f"{each.contestant.name}: {each.error}" for each in timed if each.error), None)

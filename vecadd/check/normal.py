@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from vecadd._machine import Gpu
 from vecadd.bench import machine
-from vecadd.bench.show import show_figure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Row
+from vecadd.tables import show_figure
 
 NAMES = ("data sheet", "copy", "STREAM add", "ours", "why")
 UNTOLD = "not told by the driver"

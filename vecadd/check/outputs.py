@@ -5,8 +5,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from vecadd import pages
-from vecadd.bench.show import show_bounds, show_figure
 from vecadd.check.rows import SEVERITIES
+from vecadd.tables import show_bounds, show_figure
 
 Content = Mapping[str, Any]  # of the result file: schema.json
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core, _host, _nvidia_smi
-from vecadd.bench.show import show_rate
 from vecadd.check import links
 from vecadd.check.findings import DRIFT, Finding, unknown
 from vecadd.check.rows import UNMEASURED, said
+from vecadd.tables import show_rate
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
 CHUNK = 2 << 30  # bytes of an array: the last one is smaller

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from itertools import groupby
 
-from vecadd.bench.show import show_figure
-from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.check.rows import Row
+from vecadd.tables import Column, Style, Table, columns, prose, show_figure
 
 NOTHING = "-"
 
@@ -13,11 +12,11 @@ NOTHING = "-"
 def table(rows: Iterable[Row], rounds: int) -> Table:
     """A line a row, by kind; with more than one round the median and the drift beside the worst."""
     measured = ("median", "worst", "drift") if rounds > 1 else ("measured",)
-    verdict, source = Column("verdict", right=False), Column("expected from", right=False, share=1)
+    verdict, source = Column("verdict", right=False), prose("expected from")
     result = Table(
         "check",
         columns("row", *measured, "expected", "bound", verdict, source),
-        spare=("expected from", "drift", "worst", "expected"),
+        optional_columns=("expected from", "drift", "worst", "expected"),
     )
     for _, group in groupby(rows, key=lambda row: row.kind):
         for row in group:
@@ -36,5 +35,5 @@ def table(rows: Iterable[Row], rounds: int) -> Table:
                 row.expected.source if row.expected else "unknown",
                 style=Style.FAILED if row.severity == "critical" else Style.PLAIN,
             )
-        result.rule()
+        result.add_gap()
     return result

@@ -5,12 +5,12 @@ from statistics import median
 from typing import Any
 
 from vecadd._machine import Info
-from vecadd.bench.show import show_rate
 from vecadd.check import links, nodes
 from vecadd.check.findings import Finding, unknown
 from vecadd.check.links import UNKNOWN, NvLinks
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Severity
+from vecadd.tables import show_rate
 
 UNEVEN = 0.9  # of the median node's memory: a node with less lacks a module
 NEARER = 0.95  # of the best node's rate: one that has less is not the nearest

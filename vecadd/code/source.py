@@ -27,8 +27,7 @@ def source(rung: dict[str, Any]) -> Code:
         wanted.append(rf"__global__[^;{{]*\b{kernels.function(rung['name'])}\(")
     for definition in wanted:
         found += [piece for piece in pieces if re.search(definition, piece[1], re.MULTILINE) and piece not in found]
-    (first, text), *others = found
-    text += "".join(f"\n// {path}\n\n{other}" for path, other in others)
+    text = found[0][1] + "".join(f"\n// {path}\n\n{other}" for path, other in found[1:])
     language = "c" if all(path.endswith(".c") for path, _ in found) else "cuda"
     return Code(text, language, ", ".join(dict.fromkeys(path for path, _ in found)))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared
 from vecadd._version import package_version
-from vecadd.bench import results
-from vecadd.bench.terminal import Screen
 from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Side
 from vecadd.compare.verdict import Comparison
+from vecadd.figures import replace_file, write_json
 from vecadd.fleet import files
+from vecadd.tables import Screen
 
 SCHEMA, VERSION = files.COMPARISON, 1
 PICTURED = 40  # rows, at most; the table has all
@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"{len(new.figures)}, of other sweeps, rungs, dtypes or sizes"
         )
     if arguments.json is not None:
-        results.save(arguments.json, _content(arguments, old, new, comparison))
+        write_json(arguments.json, _content(arguments, old, new, comparison))
     if arguments.html is not None:
-        results.replace(arguments.html, _page(arguments, old, new, comparison))
+        replace_file(arguments.html, _page(arguments, old, new, comparison))
     screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.html) else None)
     shown = tables.table(
         "compare", [row for row in comparison.rows if arguments.all or row.verdict not in ("same", "undecided")]

@@ -11,8 +11,7 @@ from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench import results
-from vecadd.bench.results import Row
+from vecadd import figures as measured
 from vecadd.bench.timing import FEWEST_ROUNDS
 from vecadd.fleet import checks, files
 from vecadd.fleet.checks import Check
@@ -49,15 +48,6 @@ class Side:
     machines: list[str]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A file of rows, with its meta data."""
-
-    path: Path
-    meta: dict[str, Any]
-    rows: list[Row]
-
-
 def contents(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
     """What the JSON files hold. What a command wrote into a folder earlier, which is no measurement, is passed over.
     Raises UnaskableError for what is not there, ValueError, which names the file, where it holds no object."""
@@ -65,9 +55,9 @@ def contents(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
     return {path: held for path, held in found.items() if held.get("schema") not in files.VERDICTS or path in paths}
 
 
-def read(held: Mapping[Path, dict[str, Any]]) -> list[Bench | Check]:
+def read(held: Mapping[Path, dict[str, Any]]) -> list[measured.Run | Check]:
     """The result files that hold this, oldest first. Raises ValueError for other files."""
-    found: list[tuple[str, Bench | Check]] = []
+    found: list[tuple[str, measured.Run | Check]] = []
     for path, content in held.items():
         if writer := files.VERDICTS.get(str(content.get("schema"))):
             raise ValueError(f"{path} is what {writer} found in result files, and none itself")
@@ -75,12 +65,12 @@ def read(held: Mapping[Path, dict[str, Any]]) -> list[Bench | Check]:
             check = checks.of(path, content)
             found.append((check.time.isoformat(), check))
         else:
-            meta, rows = results.rows_of(path, content)
-            found.append((str(meta.get("date")), Bench(path, meta, rows)))
+            run = measured.run_of_content(path, content)
+            found.append((str(run.meta.get("date")), run))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
 
 
-def side(given: Iterable[Bench | Check]) -> Side:
+def side(given: Iterable[measured.Run | Check]) -> Side:
     """All figures of these files. Raises ValueError, which names the file, for a row whose numbers cannot be timed."""
     figures: dict[Key, Figure] = {}
     machines: list[str] = []
@@ -91,7 +81,7 @@ def side(given: Iterable[Bench | Check]) -> Side:
             continue
         machines.append(str(each.meta.get("machine", "unknown")))
         try:
-            figures |= {_key(row): _of_row(row) for row in each.rows}
+            figures |= {_key(row): _of_row(row) for row in each.figures}
         except (ArithmeticError, ValueError) as error:
             raise ValueError(f"{each.path} is not a result file: a row cannot be read: {error}") from error
     return Side(figures, list(dict.fromkeys(machines)))
@@ -112,12 +102,12 @@ def _of_check(check: Check) -> dict[Key, Figure]:
     }
 
 
-def _key(row: Row) -> Key:
+def _key(row: measured.Figure) -> Key:
     identity = {name: row.params[name] for name in (*IDENTITY, *SWEPT.get(row.sweep, ())) if name in row.params}
-    return row.sweep, row.rung, row.dtype, str(row.n), json.dumps(identity, sort_keys=True)
+    return row.sweep, row.name, row.dtype, str(row.n), json.dumps(identity, sort_keys=True)
 
 
-def _of_row(row: Row) -> Figure:
+def _of_row(row: measured.Figure) -> Figure:
     """A wrong result has no figure, whatever time it took.
 
     The interval is that of the median's logarithm, from the distance between p10 and p90.
@@ -128,4 +118,4 @@ def _of_row(row: Row) -> Figure:
         half = _HALF * log(high / low) / _DECILES
         interval = seconds * exp(-half), seconds * exp(half)
     more = [str(row.params[name]) for name in ("form", "kernel", "experiment") if name in row.params]
-    return Figure(" ".join([row.name, *more]), seconds, interval, "s", row.error)
+    return Figure(" ".join([row.title, *more]), seconds, interval, "s", row.error)

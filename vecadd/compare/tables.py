@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from vecadd.bench.show import show_figure
-from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.compare.verdict import BAD, VERDICTS, Compared, Comparison
+from vecadd.tables import Column, Style, Table, columns, show_figure
 
 METHOD = (
     "Rows are matched by what they measure. The ratio is the later time over the earlier one, of rates the "
@@ -22,7 +21,7 @@ def table(title: str, rows: Iterable[Compared]) -> Table:
     result = Table(
         title,
         columns("what", "old", "new", "new / old", "95 %", Column("verdict", right=False)),
-        spare=("95 %", "old", "new"),
+        optional_columns=("95 %", "old", "new"),
     )
     for row in ordered(rows):
         result.add(

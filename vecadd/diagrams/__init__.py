@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from vecadd._names import unknown
-from vecadd.bench.plots import style
+from vecadd.bench import plot
 from vecadd.diagrams import banks, coalescing, compiler, copies, gpu, threads, tree
 
 __all__ = ["DIAGRAMS", "Diagram", "draw"]
@@ -42,5 +42,5 @@ def draw(name: str) -> Figure:
     """The diagram of that name. Raises ValueError for a name that is none."""
     if name not in DIAGRAMS:
         raise ValueError(unknown("diagram", name, DIAGRAMS))
-    with style.applied():
+    with plot.applied_style():
         return DIAGRAMS[name].figure()

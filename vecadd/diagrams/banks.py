@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import style
+from vecadd.bench import plot
 from vecadd.diagrams.canvas import Canvas
 
 BANKS = 8  # that are drawn of 32
@@ -27,11 +27,11 @@ def figure() -> Figure:
         sheet.words(left + BANKS * each / 2, 0.15, name, align="center", mono=True)
         for row in range(BANKS):
             for column in range(BANKS):
-                fill = style.SKY if column == marked else "white"
+                fill = plot.SKY if column == marked else "white"
                 words = str(bank(row, column, padding))
                 sheet.box(left + column * each, 0.3 + row * each, each, each, words, fill=fill, size=6.5)
             for unused in range(padding):
-                sheet.box(left + (BANKS + unused) * each, 0.3 + row * each, each, each, fill=style.PALE, hatch="///")
+                sheet.box(left + (BANKS + unused) * each, 0.3 + row * each, each, each, fill=plot.PALE, hatch="///")
         turns = max([bank(row, marked, padding) for row in range(BANKS)].count(number) for number in range(BANKS))
         says = f"a column takes {turns} turn{'s' * (turns > 1)}"
         sheet.words(left + BANKS * each / 2, 0.5 + BANKS * each, says, align="center")

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import style
+from vecadd.bench import plot
 from vecadd.diagrams.canvas import Canvas
 from vecadd.model.access import LINE, SECTOR
 from vecadd.model.gpu import WARP
@@ -42,10 +42,10 @@ def figure() -> Figure:
         y = 0.3 + 0.52 * place
         touched = sectors(first, stride)
         for sector in range(DRAWN * of_a_line):
-            sheet.box(left + sector * each, y, each, 0.28, fill=style.BLUE if sector in touched else "white")
+            sheet.box(left + sector * each, y, each, 0.28, fill=plot.BLUE if sector in touched else "white")
         for line in range(DRAWN + 1):
             x = left + line * of_a_line * each
-            sheet.axes.plot((x, x), (y - 0.05, y + 0.33), color=style.BLACK, linewidth=1.6)
+            sheet.axes.plot((x, x), (y - 0.05, y + 0.33), color=plot.BLACK, linewidth=1.6)
         sheet.words(left - 0.1, y + 0.14, name, align="right", size=7.5)
         used = WARP * ITEM / (len(touched) * SECTOR)
         sheet.words(left + width + 0.1, y + 0.14, f"{len(touched)} sectors, {100 * used:g} % used", size=7.5)

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import style
+from vecadd.bench import plot
 from vecadd.diagrams.canvas import Canvas
 
 CUDA = "c[i] = a[i] + b[i];"
@@ -32,7 +32,7 @@ def figure() -> Figure:
         (5.4, 1.7, "SASS: for this GPU", SASS),
     ):
         sheet.words(x + width / 2, 0.15, name, align="center")
-        sheet.box(x, 0.3, width, 0.95, "\n".join(lines), mono=True, size=6.5, fill=style.PALE)
+        sheet.box(x, 0.3, width, 0.95, "\n".join(lines), mono=True, size=6.5, fill=plot.PALE)
     sheet.arrow((1.8, 0.78), (2.45, 0.78))
     sheet.words(2.12, 0.62, "nvcc", align="center", size=7)
     sheet.arrow((4.75, 0.78), (5.4, 0.78))

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import style
+from vecadd.bench import plot
 from vecadd.diagrams.canvas import Canvas
 from vecadd.model.advice import LARGE_TILE, SMALL_TILE
 
@@ -20,18 +20,18 @@ def figure() -> Figure:
     """Questions are white, what to do is filled."""
     sheet = Canvas(3.4)
     sheet.box(2.3, 0.1, 2.6, 0.4, "Enough bytes in flight?")
-    sheet.box(0.1, 1.0, 1.3, 0.4, "Stop.", fill=style.PALE)
+    sheet.box(0.1, 1.0, 1.3, 0.4, "Stop.", fill=plot.PALE)
     sheet.box(3.4, 1.0, 2.4, 0.4, "Where shall more loads go?")
     _branch(sheet, (2.9, 0.5), (0.75, 1.0), "yes")
     _branch(sheet, (4.3, 0.5), (4.6, 1.0), "no")
-    sheet.box(0.9, 1.9, 2.3, 0.4, "16-byte loads, then unroll", fill=style.PALE)
+    sheet.box(0.9, 1.9, 2.3, 0.4, "16-byte loads, then unroll", fill=plot.PALE)
     sheet.box(4.6, 1.9, 2.4, 0.4, "Aligned to 16 bytes?")
     _branch(sheet, (4.0, 1.4), (2.05, 1.9), "registers")
     _branch(sheet, (5.2, 1.4), (5.8, 1.9), "shared memory")
-    sheet.box(1.9, 2.8, 1.9, 0.5, "asynchronous copy\nof 4 or 8 bytes", fill=style.PALE)
+    sheet.box(1.9, 2.8, 1.9, 0.5, "asynchronous copy\nof 4 or 8 bytes", fill=plot.PALE)
     small, large = SMALL_TILE // _KIB, LARGE_TILE // _KIB
     words = f"tile below {small} KiB: asynchronous copy\nabove {large} KiB: bulk copy"
-    sheet.box(4.4, 2.8, 2.7, 0.5, words, fill=style.PALE)
+    sheet.box(4.4, 2.8, 2.7, 0.5, words, fill=plot.PALE)
     _branch(sheet, (5.1, 2.3), (2.85, 2.8), "no: 4 or 8")
     _branch(sheet, (6.2, 2.3), (6.0, 2.8), "yes")
     return sheet.figure

@@ -7,10 +7,10 @@ from math import exp, log
 
 import numpy as np
 
-from vecadd.bench.show import show_figure
 from vecadd.fleet.checks import Check, Finding, less_is_better
 from vecadd.fleet.outliers import FEW, Cause, Deviation, Group, by_name, causes, kind
 from vecadd.fleet.unlike import unlike
+from vecadd.tables import show_figure
 
 Pair = tuple[str, Finding, Finding]  # host, before, after
 

@@ -12,7 +12,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench.show import SECONDS
+from vecadd.tables import SECONDS
 
 SCHEMA, VERSIONS = "vecadd-check", (2,)
 STATUSES = ("passed", "failed", "unknown")

@@ -12,13 +12,13 @@ from typing import Any
 from vecadd import pages
 from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
 from vecadd._version import package_version
-from vecadd.bench import results
-from vecadd.bench.terminal import Screen
+from vecadd.figures import replace_file, write_json
 from vecadd.fleet import changes, checks, files, outliers, tables
 from vecadd.fleet.changes import Changes
 from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import Found, Group
+from vecadd.tables import Screen
 
 SCHEMA, VERSION = files.FLEET, 1
 
@@ -149,11 +149,11 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
             "exclude": fleet.excluded,
             "left_out": fleet.left_out,
         }
-        results.save(arguments.json, content)
+        write_json(arguments.json, content)
     if arguments.exclude is not None:
-        results.replace(arguments.exclude, f"{compressed(fleet.excluded)}\n" if fleet.excluded else "")
+        replace_file(arguments.exclude, f"{compressed(fleet.excluded)}\n" if fleet.excluded else "")
     if arguments.html is not None:
-        results.replace(arguments.html, _page(fleet))
+        replace_file(arguments.html, _page(fleet))
 
 
 def _page(fleet: Fleet) -> str:

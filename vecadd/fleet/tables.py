@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from math import inf, log
 
-from vecadd.bench.show import show_figure
-from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.fleet.changes import Changes
 from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import LEVELS, Cause, Deviation, Found
+from vecadd.tables import Column, Style, Table, columns, show_figure
 
 MOST_HOSTS = 60  # letters of a list of hosts in a table: the JSON has all
 
@@ -26,7 +25,7 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
     table = Table(
         title,
         columns("what", Column("machines", right=False), Column("measurement", right=False), *head),
-        spare=(head[-1], head[1]),
+        optional_columns=(head[-1], head[1]),
     )
     for cause in causes:
         for measurement in dict.fromkeys(deviation.measurement for deviation in cause.deviations):
@@ -42,7 +41,7 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
                 *([] if len(head) < 4 else ["-" if most.score is None else f"{most.score:.1f}"]),
                 style=Style.FAILED,
             )
-        table.rule()
+        table.add_gap()
     return table
 
 
@@ -83,7 +82,7 @@ def of_baselines(found: Found) -> list[Table]:
     tables = []
     for machine_type in dict.fromkeys(baseline.machine_type for baseline in found.baselines):
         head = ("measurement", "machines", "figures", "1 %", "median", "99 %", "unlike")
-        table = Table(f"what peers reach: {machine_type}", columns(*head), spare=("machines", "figures"))
+        table = Table(f"what peers reach: {machine_type}", columns(*head), optional_columns=("machines", "figures"))
         for each in found.baselines:
             if each.machine_type == machine_type:
                 quantiles = (show_figure(value, each.unit) for value in each.quantiles)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import limits
-from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import HOST, Pattern
+from vecadd.bench import probes
+from vecadd.bench.operands import HOST, Pattern
+from vecadd.bench.options import find_dtype
 from vecadd.judge import load, watched
 
 VERSIONS = 3  # of the operands: those given, those that a and b held before, and those of the call before
@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 
 def operands(dtype: str, seed: int) -> Any:
     """A DeviceArray with a, b and their sum by NumPy for each version: one period of the values of all calls."""
-    base = np.empty((VERSIONS, 3, PERIOD), dtype_named(dtype))
+    base = np.empty((VERSIONS, 3, PERIOD), find_dtype(dtype))
     for version, arrays in enumerate(base):
         (made,) = Pattern(base.dtype, seed + version).buffers(HOST, PERIOD, 1)
         arrays[0], arrays[1] = made.a, made.b
@@ -38,15 +38,15 @@ def operands(dtype: str, seed: int) -> Any:
     return _core.to_device(base)
 
 
-def probes(device: int) -> Answer:
+def probe_limits(device: int) -> Answer:
     """What the memory and the launches of this GPU can do, as in the meta of a result file."""
     gpu = _core.gpu_facts()[device]
     l2, memory = gpu["l2"], gpu["memory"]
     return {
         "limits": {
-            "device": limits.probe_device(device, l2, memory),
-            "launch": limits.probe_launch(device),
-            "loaded": limits.probe_loaded(device, l2, memory),
+            "device": probes.probe_device(device, l2, memory),
+            "launch": probes.probe_launch(device),
+            "loaded": probes.probe_loaded(device, l2, memory),
         }
     }
 
@@ -121,7 +121,7 @@ def serve() -> None:
     spec = evaluate(read())
     try:
         if spec["ask"] == "probes":
-            tell(probes(0))
+            tell(probe_limits(0))
             return
         made = answers(spec)
         begin = next(made)

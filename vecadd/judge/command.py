@@ -6,12 +6,13 @@ from pathlib import Path
 
 from vecadd._command import STDOUT, UnaskableError, epilog, target
 from vecadd._terminal import status_line
-from vecadd.bench import axes, machine, results
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine, options
+from vecadd.figures import write_json
 from vecadd.info import info
 from vecadd.judge import clock, contestant, verdict
 from vecadd.judge import run as judgement
 from vecadd.judge.verdict import Verdict
+from vecadd.tables import Screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
     parser.add_argument("--dtype", type=_dtype, default="float32", metavar="DTYPE", help="default: float32")
     parser.add_argument(
-        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20, 1e6, 1000 (default: 2^16,2^20,2^24,2^28)"
+        "--sizes",
+        type=options.parse_sizes,
+        metavar="N,...",
+        help="elements: 2^20, 1e6, 1000 (default: 2^16,2^20,2^24,2^28)",
     )
     parser.add_argument(
         "--arrays",
@@ -35,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=axes.seconds,
+        type=options.parse_seconds,
         default=judgement.TIMEOUT,
         metavar="S",
         help=f"seconds that a call or a compiler may take ({judgement.TIMEOUT:.0f})",
@@ -85,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnaskableError(str(error)) from error
     if arguments.json is not None:
         meta = machine.meta(found, machine.conditions_since(conditions), method=verdict.METHOD)
-        results.save(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
+        write_json(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
     _show(Screen(sys.stderr if arguments.json == STDOUT else None), judged)
     return 0 if judged.accepted else 1
 
@@ -99,5 +103,5 @@ def _show(screen: Screen, judged: Verdict) -> None:
 
 
 def _dtype(text: str) -> str:
-    (name,) = axes.dtypes(text)[:1]
+    (name,) = options.parse_dtypes(text)[:1]
     return name

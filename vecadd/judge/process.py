@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from vecadd._environment import of_child
-from vecadd.bench.kinds import NUMBER, Kind, Whole, check
+from vecadd.figures import NUMBER, Kind, Whole, check_kinds
 
 CHILD = "vecadd.judge.child"
 LONGEST_ANSWER = 1 << 20  # bytes
@@ -92,7 +92,7 @@ class Child:
         try:
             answer: dict[str, Any] = literal_eval(line.decode())
             said = [reason for reason in REASONS if reason in answer]
-            check("answer", answer, dict.fromkeys(said, str) if said else ANSWERS.get(question["ask"], {}))
+            check_kinds("answer", answer, dict.fromkeys(said, str) if said else ANSWERS.get(question["ask"], {}))
         except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):  # foreign code wrote to the pipe
             raise EndedError("crash", "its process wrote something else than an answer") from None
         return answer

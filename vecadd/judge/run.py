@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vecadd import _core, model
-from vecadd.bench.axes import dtype_named
-from vecadd.bench.show import show_seconds
+from vecadd.bench.options import find_dtype
 from vecadd.judge import clock, contestant, foresight, verdict
 from vecadd.judge.findings import Finding
 from vecadd.judge.places import LINE
@@ -15,6 +14,7 @@ from vecadd.judge.process import Child, EndedError, is_child
 from vecadd.judge.session import FoundError, Session
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
+from vecadd.tables import show_seconds
 
 SIZES = (2**16, 2**20, 2**24, 2**28)
 ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own
@@ -143,7 +143,7 @@ def _advice(
             dtype,
             timed.n,
             LINE,
-            bytes_per_load=load_bytes(rung, dtype_named(dtype).itemsize),
+            bytes_per_load=load_bytes(rung, find_dtype(dtype).itemsize),
             loads_in_flight=rung["loads_in_flight"],
             block=rung["block"] or 256,
             limits=limits,
@@ -188,7 +188,7 @@ def _itemsize(dtype: str) -> int:
     if dtype not in _core.DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(_core.DTYPES)}, not {dtype!r}")
     try:
-        dtype_named(dtype)
+        find_dtype(dtype)
     except ArgumentTypeError as error:
         raise RuntimeError(str(error)) from None
     return _core.DTYPES[dtype]

@@ -4,11 +4,11 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vecadd.bench.axes import show_size
 from vecadd.judge import findings
 from vecadd.judge.findings import Finding
 from vecadd.judge.places import Room
 from vecadd.judge.process import Child
+from vecadd.tables import show_size
 
 VERSIONS = 3  # of the operands, that follow each other from call to call; the child has as many
 CALLS = 5  # at each size and alignment that is checked

@@ -4,12 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vecadd._rows import Row, as_html, as_text
-from vecadd.bench.axes import show_size
-from vecadd.bench.show import show_rate, show_seconds
-from vecadd.bench.tables.table import Table, columns
 from vecadd.judge.clock import Timed
 from vecadd.model.theory import bytes_moved
+from vecadd.tables import Pair, Table, columns, show_pairs, show_pairs_as_html, show_rate, show_seconds, show_size
 
 Interval = tuple[float, float, float]  # low, median, high
 
@@ -82,10 +79,10 @@ class Verdict:
         return not self.kind
 
     def __str__(self) -> str:
-        return as_text(self._rows())
+        return show_pairs(self._rows())
 
     def _repr_html_(self) -> str:
-        return as_html(self._rows())
+        return show_pairs_as_html(self._rows())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings."""
@@ -97,7 +94,7 @@ class Verdict:
         shown = Table(
             f"{self.name}, {self.dtype}",
             columns("asked", "n", "seconds", "95 %", "GB/s", "% limit", "tuned", "time / tuned", "on the ladder"),
-            spare=("95 %", "tuned"),
+            optional_columns=("95 %", "tuned"),
         )
         for size in self.sizes:
             low, middle, high = size.seconds
@@ -121,8 +118,8 @@ class Verdict:
         advice = [f"{show_size(size.asked)}: {' '.join(size.advice)}" for size in self.sizes if size.advice]
         return [*advice, "accepted"]
 
-    def _rows(self) -> list[Row]:
-        rows: list[Row] = [
+    def _rows(self) -> list[Pair]:
+        rows: list[Pair] = [
             ("contestant", [f"{self.name}, {self.dtype}, {self.arrays} arrays, on {self.gpu}"]),
             ("verdict", ["accepted"] if self.accepted else [f"rejected: {self.kind}", self.words]),
             ("checked", self.checked or ["nothing"]),

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench.show import show_seconds
 from vecadd.model.gpu import WARP, Gpu, Occupancy, occupancy
 from vecadd.model.limits import RECORDED, Limits
 from vecadd.model.loaded import ENOUGH, Loaded
 from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved
+from vecadd.tables import show_seconds
 
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
 SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)

@@ -14,7 +14,7 @@ from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.matrix_shapes import extents
 from vecadd.model.prediction import Prediction, itemsize
-from vecadd.model.theory import usual, with_parameters
+from vecadd.model.theory import rotating_sets, with_defaults, with_parameters
 
 
 def expected(
@@ -79,7 +79,7 @@ def predict(
         raise ValueError(f"n must be at least 1, not {n!r}")
     if dtype not in rung["dtypes"]:
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
-    chosen, rung = usual(rung, params), with_parameters(rung, params)
+    chosen, rung = with_defaults(rung, params), with_parameters(rung, params)
     if rung["kind"] == "host":
         return hosts.predict(rung, limits, itemsize(dtype), n, chosen)
     device = Gpu.of(gpu)
@@ -90,10 +90,8 @@ def predict(
     if rung["kind"] == "matrix":
         return matrices.predict(rung, device, limits, extents(rung["family"], n))
     if footprint is None:
-        from vecadd.bench.buffers import rotation
-
         of_a_set = 3 * n * itemsize(dtype)
-        footprint = of_a_set * rotation(of_a_set, device.l2, gpu["memory"] // 2)
+        footprint = of_a_set * rotating_sets(of_a_set, device.l2, gpu["memory"] // 2)
     if block == 0 and facts:
         block = facts["block"][0] * facts["block"][1] * facts["block"][2]
     if chosen.get("warps"):  # tuned's own way to choose a block

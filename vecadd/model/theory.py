@@ -1,5 +1,6 @@
 """The few formulas behind the ladder. None depends on the name of a rung or of a GPU."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,8 +8,11 @@ from vecadd.model.gpu import Gpu, occupancy
 
 ARRAYS = 3  # a, b and c
 
+CACHES = 4  # the sets together are this many times as large as the cache, so that it does not help
+MOST_SETS = 64  # small sets stay in the cache whatever their number; more would only cost time to fill
 
-def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
+
+def with_defaults(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
     """All parameters of a rung of ``_core.rungs()``: those chosen, and the usual ones of the others."""
     return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)
 
@@ -36,6 +40,18 @@ def with_parameters(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> Mappi
         "bytes_per_element": rung["bytes_per_element"] + 4 * more,
         "loads_in_flight": rung["loads_in_flight"] + more,
     }
+
+
+def has_defaults(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> bool:
+    """Whether these are a rung's usual parameters, which are those of the documents."""
+    return with_defaults(rung, chosen) == with_defaults(rung, {})
+
+
+def rotating_sets(set_bytes: int, cache: int, memory: int) -> int:
+    """How many sets of operands of ``set_bytes`` the bench goes round: enough to exceed the cache if MOST_SETS and
+    ``memory`` allow it."""
+    wanted = math.ceil(CACHES * cache / set_bytes)
+    return max(1, min(wanted, MOST_SETS, memory // set_bytes))
 
 
 def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:

@@ -23,7 +23,7 @@ from vecadd.model import kernels
 from vecadd.model.gpu import Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, longest
-from vecadd.model.theory import ARRAYS, usual
+from vecadd.model.theory import ARRAYS, with_defaults
 
 _ROWS = {row["name"]: row for row in _core.rungs()}
 
@@ -57,4 +57,6 @@ def _kernel(
 ) -> float:
     names = rung["choices"].get("kernel")
     row = _ROWS[names[params["kernel"]] if names else "tuned"]
-    return kernels.predict(row, None, gpu, limits, itemsize, n, usual(row, {}), 0, ARRAYS * n * itemsize).seconds
+    return kernels.predict(
+        row, None, gpu, limits, itemsize, n, with_defaults(row, {}), 0, ARRAYS * n * itemsize
+    ).seconds

@@ -12,7 +12,7 @@ from typing import Any
 
 from vecadd._extras import need_for
 from vecadd._version import package_version
-from vecadd.bench.tables.table import Style, Table
+from vecadd.tables import Style, Table
 
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
 _SAME = 1e-9  # of a figure: those that differ by less are drawn as one

@@ -12,22 +12,21 @@ from html import escape
 import matplotlib
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import style
-from vecadd.bench.plots.alternative_text import alternative_text
+from vecadd.bench import plot
 from vecadd.pages import Part
 
-# Of vecadd.bench.plots.style, by the page's variables.
+# Of vecadd.bench.plot, by the page's variables.
 _COLOURS: Mapping[str, str] = {
     "#ffffff": "--paper",
-    style.BLACK: "--ink",
-    style.PALE: "--rule",
-    style.GREY: "--grey",
-    style.BLUE: "--blue",
-    style.ORANGE: "--orange",
-    style.GREEN: "--green",
-    style.VERMILLION: "--red",
-    style.PURPLE: "--purple",
-    style.SKY: "--sky",
+    plot.BLACK: "--ink",
+    plot.PALE: "--rule",
+    plot.GREY: "--grey",
+    plot.BLUE: "--blue",
+    plot.ORANGE: "--orange",
+    plot.GREEN: "--green",
+    plot.VERMILLION: "--red",
+    plot.PURPLE: "--purple",
+    plot.SKY: "--sky",
 }
 _VARIABLES = {colour.lower(): f"var({variable})" for colour, variable in _COLOURS.items()}
 
@@ -35,7 +34,7 @@ _VARIABLES = {colour.lower(): f"var({variable})" for colour, variable in _COLOUR
 def picture(figure: Figure, name: str) -> Part:
     """The figure as an ``svg`` element with a title and a description."""
     text = io.StringIO()
-    with style.applied(), matplotlib.rc_context({"svg.fonttype": "none", "svg.id": None}):
+    with plot.applied_style(), matplotlib.rc_context({"svg.fonttype": "none", "svg.id": None}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
     drawn = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", drawn, flags=re.DOTALL)
@@ -44,7 +43,7 @@ def picture(figure: Figure, name: str) -> Part:
     drawn = re.sub(r"font: ([^;]*?)px [^;\"]*", r"font: \1px sans-serif", drawn)
     size = re.search(r'viewBox="[^"]*"', drawn)
     body = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
-    title, _, description = alternative_text(figure).partition(". ")
+    title, _, description = plot.describe_drawing(figure).partition(". ")
     return "picture", (
         name,
         f'<svg class="picture" role="img" aria-labelledby="{name}-title {name}-description" '

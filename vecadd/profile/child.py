@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from vecadd import _core
-from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Pattern, Place
+from vecadd.bench.operands import DEVICE, HOST, PINNED, Buffers, MemoryKind, Pattern
+from vecadd.bench.options import find_dtype
 from vecadd.model.theory import with_parameters
 from vecadd.profile.spec import FAILED, Spec
 
@@ -24,7 +24,7 @@ def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
     """Warms the rung up, runs it between the marks, or as ``watched`` does, and checks the sum; raises what it raises,
     and WrongSumError."""
     rung, place = with_parameters(spec.facts, dict(spec.params)), _place(spec)
-    pattern = Pattern(dtype_named(spec.dtype))
+    pattern = Pattern(find_dtype(spec.dtype))
     (used,) = pattern.buffers(place, spec.n, 1)
     accumulates = rung["sum"] != "written"
 
@@ -45,7 +45,7 @@ def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
     pattern.check(place, used, (spec.block or rung["block"]) if by_each_thread else 1)
 
 
-def _place(spec: Spec) -> Place:
+def _place(spec: Spec) -> MemoryKind:
     """Where the operands lie: in pinned memory for a transfer rung that refuses other memory or is slower with it."""
     if spec.facts["kind"] != "transfer":
         return DEVICE

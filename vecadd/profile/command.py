@@ -11,12 +11,13 @@ from vecadd import _core
 from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes, limits, machine, results
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine, options, probes
+from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
 from vecadd.profile.ncu import ProfilerError, RefusedError
 from vecadd.profile.spec import Spec
+from vecadd.tables import Screen
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--n", type=_size, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27; 2^20 for rungs of one block)"
     )
     parser.add_argument(
-        "--block", type=axes.block, default=0, metavar="N", help="threads a block (default: the rung's own)"
+        "--block", type=options.parse_block, default=0, metavar="N", help="threads a block (default: the rung's own)"
     )
     parser.add_argument(
         "--param",
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         rows = [_row(spec, launch.found.get("duration"), launch.as_dict()) for spec, launch in launches.items()]
         rows += [_row(spec, transfer.seconds, transfer.as_dict()) for spec, transfer in moved.items()]
-        results.write(arguments.json, meta, rows)
+        write_run(arguments.json, meta, rows)
     _show(Screen(sys.stderr if arguments.json == STDOUT else None), launches, moved, link, failures)
     return 1 if failures else 0
 
@@ -122,20 +123,16 @@ def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
         return own.profile(spec, theory, str(error))
 
 
-def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> results.Row:
+def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
     chosen = {"block": spec.block} if spec.block else {}
-    return results.Row(
+    return Figure(
         sweep="profile",
-        rung=spec.rung,
+        name=spec.rung,
         dtype=spec.dtype,
         n=spec.n,
         params=chosen | {"parameters": dict(spec.params)} | found,
-        seconds=seconds,
-        spread=None,
+        value=seconds,
         bytes=own.moved(spec),
-        gbps=own.moved(spec) / seconds / 1e9 if seconds else None,
-        limit_gbps=None,
-        fraction=None,
         checked=True,
     )
 
@@ -165,7 +162,7 @@ def _show(
 
 def _link(found: Info) -> transfers.Link:
     """The link's rates, probed after the rungs ran: probing makes this process another on the GPU."""
-    rates = limits.probe_link(0)
+    rates = probes.probe_link(0)
     gpu = found.gpus[0]
     theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
     return transfers.Link(
@@ -208,12 +205,12 @@ def _rung(text: str) -> str:
 
 
 def _dtype(text: str) -> str:
-    (name,) = axes.dtypes(text)[:1]
+    (name,) = options.parse_dtypes(text)[:1]
     return name
 
 
 def _size(text: str) -> int:
-    sizes = axes.sizes(text)
+    sizes = options.parse_sizes(text)
     if len(sizes) != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is more than one size")
     return sizes[0]

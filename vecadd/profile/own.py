@@ -7,8 +7,8 @@ from statistics import median
 from typing import Any
 
 from vecadd import _core
-from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import DEVICE, Buffers, WrongSumError
+from vecadd.bench.operands import DEVICE, Buffers, WrongSumError
+from vecadd.bench.options import find_dtype
 from vecadd.profile import child
 from vecadd.profile.ncu import Launch, ProfilerError
 from vecadd.profile.spec import Spec
@@ -45,7 +45,7 @@ def profile(spec: Spec, theory: float | None, why: str) -> Launch:
 def moved(spec: Spec) -> int:
     """Bytes that the rung has to move: of its operands and its sum, each once."""
     words = spec.facts["bytes_per_element"] // 4 or 3  # a transfer's row does not say
-    return spec.n * words * dtype_named(spec.dtype).itemsize
+    return spec.n * words * find_dtype(spec.dtype).itemsize
 
 
 def _of_time(spec: Spec, duration: float, theory: float | None) -> Raw:

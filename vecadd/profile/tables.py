@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.show import show_seconds
-from vecadd.bench.tables.table import Column, Table, columns
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
 from vecadd.profile.spec import Spec
 from vecadd.profile.transfers import TITLES, Link, Transfer
+from vecadd.tables import Column, Table, columns, prose, show_seconds, show_size
 
 SMALL = 0.01  # of the cycles: a reason below it in every rung is left out
 NOTHING = "-"
@@ -75,7 +73,7 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
             figures_of.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
             elements.append(show_size(documents.LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0)))
     documented = sorted({name for name in names if name.startswith("(")}, reverse=True)
-    table = Table("metrics", columns(*names), spare=tuple(documented))
+    table = Table("metrics", columns(*names), optional_columns=tuple(documented))
     table.add("elements", *elements)
     for row in metrics.ROWS:
         if not any(row.key in figures for figures, _, _ in figures_of):
@@ -88,8 +86,12 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
 
 def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
     """The reasons of at least SMALL, the greatest first, with sums ahead of the reasons that they add up."""
-    prose = [Column(name, right=False, share=1) for name in ("cause", "direction")]
-    table = Table("why warps wait, % of their cycles", columns("reason", *rungs, *prose), spare=("direction", "cause"))
+    sentences = [prose(name) for name in ("cause", "direction")]
+    table = Table(
+        "why warps wait, % of their cycles",
+        columns("reason", *rungs, *sentences),
+        optional_columns=("direction", "cause"),
+    )
     rows = [(reason, [stalls.share(reason, share) for share in shares]) for reason in stalls.REASONS]
     for reason, values in sorted(rows, key=lambda row: -max(value or 0.0 for value in row[1])):
         if max(value or 0.0 for value in values) >= SMALL:
@@ -103,7 +105,7 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
     table = Table(
         "copies and kernels of one run",
         columns("rung", Column("what", right=False), *names),
-        spare=("% of theory", "count", "% of link"),
+        optional_columns=("% of theory", "count", "% of link"),
     )
     for spec, transfer in transfers.items():
         if not transfer.parts:
@@ -121,20 +123,22 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
                 _percent(part.gbps / measured if part.gbps and measured else None),
                 _percent(part.gbps / link.theory if part.gbps and link.theory else None),
             )
-        table.rule()
+        table.add_gap()
     return table
 
 
 def _each(transfers: Mapping[Spec, Transfer]) -> Table:
     """How long one copy, kernel, allocation or release took."""
     names = ("count", "average", "median", "min", "max")
-    table = Table("each copy and kernel", columns("rung", Column("what", right=False), *names), spare=("median",))
+    table = Table(
+        "each copy and kernel", columns("rung", Column("what", right=False), *names), optional_columns=("median",)
+    )
     for spec, transfer in transfers.items():
         for index, part in enumerate(transfer.parts):
             shown = map(show_seconds, (part.seconds / part.count, part.median, part.least, part.most))
             title = TITLES.get(part.what, part.what)
             table.add(spec.rung if index == 0 else "", title, str(part.count), *shown)
-        table.rule()
+        table.add_gap()
     return table
 
 

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from vecadd import _core
-from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import Buffers, WrongSumError
+from vecadd.bench.operands import Buffers, WrongSumError
+from vecadd.bench.options import find_dtype
 from vecadd.bench.steps import Step, at_work, steps
 from vecadd.profile import child
 from vecadd.profile.ncu import ProfilerError
@@ -78,7 +78,7 @@ def profile(spec: Spec) -> Transfer:
 
 def of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
     """The run from the rung's own timeline."""
-    array = spec.n * dtype_named(spec.dtype).itemsize
+    array = spec.n * find_dtype(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
     parts = []
     for what in dict.fromkeys(event.what for event in events):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from vecadd import _core
-from vecadd.bench.show import show_seconds
+from vecadd.tables import show_seconds
 from vecadd.why import replay
 from vecadd.why.layout import Layout, compact, moved_apart, overlap, overlap_in_part
 from vecadd.why.recording import AdditionGroup

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from vecadd._command import target
-from vecadd._rows import bytes_text
-from vecadd.bench import machine, results
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Column, Table, columns
-from vecadd.bench.terminal import Screen
+from vecadd.bench import machine
+from vecadd.figures import write_json
 from vecadd.info import info
+from vecadd.tables import Screen, Table, columns, prose, show_bytes, show_gain, show_seconds
 from vecadd.why import diagnosis, recording
 from vecadd.why.diagnosis import Change, Diagnosis
 from vecadd.why.layout import Layout
@@ -115,18 +113,18 @@ class Receipt:
 
     def table(self) -> Table:
         """A line of the program a line."""
-        reason, change = Column("reason", right=False, share=2), Column("change", right=False, share=2)
+        reason, change = prose("reason", 2), prose("change", 2)
         table = Table(
             f"why: {self.heading()}",
             columns("line", "calls", "moved", "time", "limit", reason, change, "gain", "saves"),
-            spare=("moved", "calls", "limit"),
+            optional_columns=("moved", "calls", "limit"),
         )
         for line in self.lines[:SHOWN]:
             found, gain = line.diagnosis, line.gain
             table.add(
                 line.where,
                 f"{line.calls:,}",
-                bytes_text(line.nbytes),
+                show_bytes(line.nbytes),
                 show_seconds(line.seconds),
                 show_seconds(line.limit) if line.limit else "-",
                 f"{found.reason}: {found.evidence}" if found.evidence else found.reason,
@@ -155,7 +153,7 @@ class Receipt:
     def save(self, path: Path | str) -> None:
         """Writes the receipt as JSON, with the machine; "-" is standard output."""
         conditions = machine.conditions_since(machine.conditions_now())
-        results.save(path, {"meta": machine.meta(info(), conditions, method=METHOD), **self.as_dict()})
+        write_json(path, {"meta": machine.meta(info(), conditions, method=METHOD), **self.as_dict()})
 
     def show(self) -> None:
         """Prints the table on standard error: standard output is the program's."""

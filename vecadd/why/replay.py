@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vecadd import _core, _host
 from vecadd._install import install
-from vecadd.bench import limits
+from vecadd.bench import probes
 from vecadd.why.layout import Layout, allocate_like, allocate_untouched
 from vecadd.why.recording import Operand
 
@@ -154,8 +154,8 @@ def _evict() -> Callable[[], None]:
 def host_limit(nbytes: int) -> float:
     """The least seconds in which this machine adds three arrays of so many bytes in all, again and again: all threads,
     any stores, a sum that has been written before. Of more than LARGEST bytes an array by the rate of that size."""
-    words = max(1, nbytes // 3 // limits.WORD)
-    probed = min(words, LARGEST // limits.WORD)
+    words = max(1, nbytes // 3 // probes.WORD)
+    probed = min(words, LARGEST // probes.WORD)
     a, b, out = (np.ones(probed, np.uint32) for _ in range(3))
     probe = _core.HostLimit(a, b, out)
     return min(probe.round() for _ in range(3)) * words / probed
@@ -164,11 +164,11 @@ def host_limit(nbytes: int) -> float:
 @cache
 def link_rate(number: int) -> float:
     """Bytes a second of three arrays that go through that GPU and back."""
-    return 1e9 * limits.probe_link(number)["gbps"]
+    return 1e9 * probes.probe_link(number)["gbps"]
 
 
 @cache
 def device_rate(number: int) -> float:
     """Bytes a second that additions on that GPU read and write at most."""
     facts = _core.gpu_facts()[number]
-    return 1e9 * limits.probe_device(number, facts["l2"], facts["memory"])["gbps"]
+    return 1e9 * probes.probe_device(number, facts["l2"], facts["memory"])["gbps"]

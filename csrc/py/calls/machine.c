@@ -28,10 +28,10 @@ supported_levels(void)
 static PyObject *
 thresholds_dict(const struct host_thresholds *from)
 {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake", (Py_ssize_t)from->wake,
-                         "stream_alone", (Py_ssize_t)from->stream_alone, "stream_together",
-                         (Py_ssize_t)from->stream_together, "cached", (Py_ssize_t)from->cached, "narrow",
-                         (Py_ssize_t)from->narrow);
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake",
+                         (Py_ssize_t)from->wake, "stream_alone", (Py_ssize_t)from->stream_alone, "stream_together",
+                         (Py_ssize_t)from->stream_together, "stream_moved", (Py_ssize_t)from->stream_moved, "cached",
+                         (Py_ssize_t)from->cached, "narrow", (Py_ssize_t)from->narrow);
 }
 
 PyObject *

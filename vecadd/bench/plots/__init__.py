@@ -1,114 +1,47 @@
-"""Pictures of a run: a figure a sweep, the roofline, and the timeline and the stages of transfers.
+"""Pictures of sweeps that have not moved into their files yet."""
 
-Needs matplotlib: ``pip install 'vecadd[plot]'``. Other users of matplotlib in the process are not affected: pyplot
-knows none of these figures, and every call restores matplotlib's settings.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
-from io import BytesIO
-from pathlib import Path
-from typing import Any, BinaryIO
 
-from matplotlib.figure import Figure
+from vecadd.bench.plot import Picture
+from vecadd.bench.plots import bars, roofline, stages, timeline, transfer
+from vecadd.bench.run import Sweep
+from vecadd.figures import Figure, Run
 
-from vecadd import _temporary
-from vecadd.bench.plots import bars, roofline, stages, style, timeline, transfer
-from vecadd.bench.results import Row
-from vecadd.bench.sweeps import SWEEPS
-
-__all__ = ["FORMATS", "figures", "save", "write"]
-
-FORMATS = ("png", "svg")
-
-Draw = Callable[..., None]  # (figure, meta, rows, *, recorded)
+Draw = Callable[..., None]  # (drawing, meta, rows, *, recorded)
 
 
-def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, recorded: bool) -> list[Path]:
-    """Writes each of the run's `figures` as FOLDER/NAME.png and FOLDER/NAME.svg and returns the paths, in that order.
+def old_pictures(run: Run, sweep: Sweep) -> dict[str, Picture]:
+    """The pictures of a sweep by name."""
+    found: dict[str, Picture] = {}
 
-    The same run gives the same files, byte for byte, with one version of matplotlib. ``folder`` is made where it does
-    not exist. Raises OSError where it cannot be written.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return [
-        _write_file(figure, folder / f"{name}.{kind}", kind)
-        for name, figure in figures(meta, rows, recorded=recorded).items()
-        for kind in FORMATS
-    ]
+    def add(name: str, draw: Draw, rows: Sequence[Figure]) -> None:
+        recorded = run.path is not None
+        found[name] = Picture(name, "", lambda drawing: draw(drawing, run.meta, rows, recorded=recorded))
 
-
-def write(figure: Figure, target: Path | BinaryIO, kind: str) -> None:
-    """One figure as one file of that kind, "png" or "svg"."""
-    with style.applied():
-        # A date would make two files of one figure.
-        figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
-
-
-def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> dict[str, Figure]:
-    """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each, and "-log"
-    behind it where bars that a linear axis does not show are drawn on a logarithmic one too.
-
-    ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the commit.
-    Sweeps without a timed row, and sweeps without a plot, have no figure.
-    """
-    return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}
+    rows = list(run.figures)
+    draw = import_module(str(sweep.plot)).draw
+    for name, some in _parts(sweep.name, sweep.pictured(rows), sweep.by_dtype):
+        if any(row.seconds for row in some):
+            add(name, draw, some)
+        if draw is bars.draw and bars.spans_decades(some):
+            add(f"{name}-log", partial(draw, logarithmic=True), some)
+    if sweep.name == "transfer":
+        for name, some in _parts("transfer-size", transfer.over_size(rows), True):
+            if some:
+                add(name, transfer.draw_over_size, some)
+        if parts := stages.chosen(rows):
+            add("stages", stages.draw, parts)
+        for number, page in enumerate(timeline.pages(rows), 1):
+            add("timeline" if number == 1 else f"timeline-{number}", timeline.draw, page)
+    if sweep.roofline and (several := roofline.chosen(rows, sweep.name)):
+        add(sweep.roofline, roofline.draw, several)
+    return found
 
 
-def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded: bool) -> Figure | None:
-    """The figure of `figures` with that name, drawn alone: drawing all of the transfers' takes eight seconds."""
-    draw = _draws(meta, rows, recorded).get(name)
-    return draw() if draw else None
-
-
-def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict[str, Callable[[], Figure]]:
-    """The function that draws each figure, by the figure's name."""
-    drawn: dict[str, Callable[[], Figure]] = {}
-    for sweep in SWEEPS.values():
-        if sweep.plot is None:
-            continue
-        draw = import_module(sweep.plot).draw
-        timed = sweep.pictured([row for row in rows if row.sweep == sweep.name])
-        for name, some in _parts(sweep.name, timed, sweep.by_dtype):
-            if any(row.seconds for row in some):
-                drawn[name] = partial(_drawn, draw, meta, some, recorded)
-            if draw is bars.draw and bars.spans_decades(some):
-                drawn[f"{name}-log"] = partial(_drawn, partial(draw, logarithmic=True), meta, some, recorded)
-    for name, some in _parts(
-        "transfer-size", transfer.over_size([row for row in rows if row.sweep == "transfer"]), True
-    ):
-        if some:
-            drawn[name] = partial(_drawn, transfer.draw_over_size, meta, some, recorded)
-    if parts := stages.chosen(rows):
-        drawn["stages"] = partial(_drawn, stages.draw, meta, parts, recorded)
-    for number, page in enumerate(timeline.pages(rows), 1):
-        drawn["timeline" if number == 1 else f"timeline-{number}"] = partial(
-            _drawn, timeline.draw, meta, page, recorded
-        )
-    for sweep in SWEEPS.values():
-        if sweep.roofline and (several := roofline.chosen(rows, sweep.name)):
-            drawn[sweep.roofline] = partial(_drawn, roofline.draw, meta, several, recorded)
-    return drawn
-
-
-def _write_file(figure: Figure, path: Path, kind: str) -> Path:
-    drawn = BytesIO()
-    write(figure, drawn, kind)
-    _temporary.replace(path.resolve(), drawn.getvalue())
-    return path
-
-
-def _parts(sweep: str, rows: Sequence[Row], by_dtype: bool) -> Iterable[tuple[str, list[Row]]]:
+def _parts(sweep: str, rows: Sequence[Figure], by_dtype: bool) -> Iterable[tuple[str, list[Figure]]]:
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
     if not by_dtype or len(dtypes) < 2:
         return [(sweep, list(rows))]
     return [(f"{sweep}-{dtype}", [row for row in rows if row.dtype == dtype]) for dtype in dtypes]
-
-
-def _drawn(draw: Draw, meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> Figure:
-    with style.applied():
-        figure = Figure(layout="constrained")
-        draw(figure, meta, rows, recorded=recorded)
-    return figure

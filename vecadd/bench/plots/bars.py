@@ -5,14 +5,13 @@ from math import ceil, floor, log10
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.figures import Figure
+from vecadd.tables import show_rate, show_size
 
 MOST_SIZES = 3  # panels beside each other
 BAR = 0.165  # inches of height
@@ -35,7 +34,7 @@ _UNKNOWN = ("a rung that this build does not have", style.PALE, "")
 _CAUGHT = ("wrong on purpose, and caught", style.VERMILLION, "xxx")
 
 
-def spans_decades(rows: Sequence[Row]) -> bool:
+def spans_decades(rows: Sequence[Figure]) -> bool:
     """Whether some rung of a size is so far behind another that a linear axis does not show its bar."""
     rates: dict[int, list[float]] = {}
     for row in rows:
@@ -45,18 +44,18 @@ def spans_decades(rows: Sequence[Row]) -> bool:
 
 
 def draw(
-    figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool, logarithmic: bool = False
+    figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool, logarithmic: bool = False
 ) -> None:
     """A panel for each size, at most three, with the same rungs in all; for one dtype."""
     sizes = _chosen(sorted({row.n for row in rows}))
-    names = list(dict.fromkeys((row.rung, _variant(row)) for row in rows))
+    names = list(dict.fromkeys((row.name, _variant(row)) for row in rows))
     places = _places(names)
     figure.set_size_inches(1.7 + max(2.1 * len(sizes), ONE_PANEL), 1.4 + BAR * (max(places.values()) + 1))
     panels = figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0]
     used: dict[str, Patch] = {}
     for axes, n in zip(panels, sizes, strict=True):
         cell = [row for row in rows if row.n == n]
-        here = {(row.rung, _variant(row)): row for row in cell}
+        here = {(row.name, _variant(row)): row for row in cell}
         for name, place in places.items():
             if name in here:
                 _bar(axes, here[name], place, used)
@@ -81,7 +80,7 @@ def _chosen(sizes: Sequence[int]) -> list[int]:
     return [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
 
 
-def _variant(row: Row) -> str:
+def _variant(row: Figure) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.params.get("parameters", {}).items())
 
 
@@ -105,7 +104,7 @@ def _labels(names: Sequence[tuple[str, str]]) -> list[str]:
     return labels
 
 
-def _bar(axes: Axes, row: Row, place: float, used: dict[str, Patch]) -> None:
+def _bar(axes: Axes, row: Figure, place: float, used: dict[str, Patch]) -> None:
     if row.gbps is None:
         _write(axes, place, "failed", "")
         return
@@ -122,7 +121,7 @@ def _write(axes: Axes, place: float, *columns: str) -> None:
         axes.annotate(text, (x, place), fontsize=_LETTERS, **where)
 
 
-def _meaning(row: Row) -> tuple[str, str, str]:
+def _meaning(row: Figure) -> tuple[str, str, str]:
     if "caught" in row.params:
         return _CAUGHT
     load = row.params.get("load")
@@ -138,11 +137,11 @@ def _percent(fraction: float) -> str:
     return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %" if percent >= 0.095 else "<0.1 %"
 
 
-def _limit(axes: Axes, cell: Sequence[Row], *, logarithmic: bool) -> None:
+def _limit(axes: Axes, cell: Sequence[Figure], *, logarithmic: bool) -> None:
     """A line where the limit fits in the panel; its figure in any case. The bars end where their figures begin."""
     rates = [row.gbps for row in cell if row.gbps] or [1.0]
     longest = max(rates)
-    limit = next((row.limit_gbps for row in cell if row.limit_gbps), None)
+    limit = next((row.limit for row in cell if row.limit), None)
     if limit and limit < 1.5 * longest:
         longest = max(longest, limit)
         axes.axvline(limit, color=style.BLACK, linewidth=2.2, alpha=0.55)

@@ -4,24 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter, ScalarFormatter
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.figures import Figure
 from vecadd.model.theory import ARRAYS
+from vecadd.tables import show_rate, show_size
 
 ADVISED = 0.75  # occupancy, by founding document 002
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """GB/s over block size above occupancy over block size, and GB/s over waves below; of one dtype, at the
     largest n."""
     rows = [row for row in rows if row.n == max(row.n for row in rows)]
-    by_waves = [row for row in rows if row.rung == "waves" and row.params.get("waves")]
-    by_block = [row for row in rows if row.rung != "waves" and row.gbps]
+    by_waves = [row for row in rows if row.name == "waves" and row.params.get("waves")]
+    by_block = [row for row in rows if row.name != "waves" and row.gbps]
     heights = [3.4] * bool(by_block) + [1.5] * bool(by_block) + [2.2] * bool(by_waves)
     figure.set_size_inches(style.WIDTH, 0.6 + sum(heights))
     panels = list(figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0])
@@ -36,10 +35,10 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, subject, meta, recorded=recorded)
 
 
-def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Row]) -> None:
-    looks = style.looks(row.rung for row in rows)
+def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Figure]) -> None:
+    looks = style.looks(row.name for row in rows)
     for rung, look in looks.items():
-        line = sorted((row for row in rows if row.rung == rung), key=lambda row: row.params["block"])
+        line = sorted((row for row in rows if row.name == rung), key=lambda row: row.params["block"])
         blocks = [row.params["block"] for row in line]
         values = [row.gbps or 0.0 for row in line]
         best = max(range(len(line)), key=values.__getitem__)
@@ -69,11 +68,11 @@ def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Row]) -> None:
     occupancy.set_xlabel("threads a block")
 
 
-def _occupied(axes: Axes, rows: Sequence[Row], looks: Mapping[str, style.Look]) -> None:
+def _occupied(axes: Axes, rows: Sequence[Figure], looks: Mapping[str, style.Look]) -> None:
     """Dots for each rung; the same ones for all whose multiprocessors hold the same. Between them lies a sawtooth."""
     lines: dict[tuple[tuple[int, float], ...], list[str]] = {}
     for rung in looks:
-        held = {row.params["block"]: row.params.get("occupancy") for row in rows if row.rung == rung}
+        held = {row.params["block"]: row.params.get("occupancy") for row in rows if row.name == rung}
         known = tuple(sorted((block, share) for block, share in held.items() if share is not None))
         lines.setdefault(known, []).append(rung)
     for known, rungs in lines.items():
@@ -85,7 +84,7 @@ def _occupied(axes: Axes, rows: Sequence[Row], looks: Mapping[str, style.Look]) 
         axes.legend(loc="lower right", fontsize=style.SMALL)
 
 
-def _starts(axes: Axes, rows: Sequence[Row], block_seconds: float | None) -> None:
+def _starts(axes: Axes, rows: Sequence[Figure], block_seconds: float | None) -> None:
     """How fast blocks start, where the run measured it: no rung whose threads add so many elements each and end is
     above."""
     if not block_seconds:
@@ -101,7 +100,7 @@ def _starts(axes: Axes, rows: Sequence[Row], block_seconds: float | None) -> Non
     axes.set_ylim(0, top)
 
 
-def _block_axis(axes: Axes, rows: Sequence[Row]) -> None:
+def _block_axis(axes: Axes, rows: Sequence[Figure]) -> None:
     blocks = sorted({int(row.params["block"]) for row in rows})
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(blocks))
@@ -110,7 +109,7 @@ def _block_axis(axes: Axes, rows: Sequence[Row]) -> None:
     axes.tick_params(axis="x", labelsize=style.SMALL)
 
 
-def _waves(axes: Axes, rows: Sequence[Row]) -> None:
+def _waves(axes: Axes, rows: Sequence[Figure]) -> None:
     rows = sorted(rows, key=lambda row: row.params["waves"])
     look = style.looks(["waves"])["waves"].keywords() | {"linestyle": ""}  # between them lies a sawtooth, no line
     places = [row.params["waves"] for row in rows]

@@ -5,11 +5,11 @@ from math import nan
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.figures import Figure
+from vecadd.tables import show_bytes, show_rate
 
 MOST_LINES = 8  # a panel: more of them cannot be told apart
 
@@ -19,7 +19,7 @@ _SUBJECTS = {
 }
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """A panel for each dtype, two and more where it has more lines than a panel can hold."""
     panels = [
         (dtype, labels)
@@ -47,9 +47,9 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, _SUBJECTS[rows[0].sweep], meta, recorded=recorded, host=host)
 
 
-def by_label(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def by_label(rows: Iterable[Figure]) -> dict[str, list[Figure]]:
     """The rows of each line, in the order of the rungs, smallest first."""
-    lines: dict[str, list[Row]] = {}
+    lines: dict[str, list[Figure]] = {}
     for row in rows:
         lines.setdefault(row.label, []).append(row)
     return {label: sorted(line, key=lambda row: row.n) for label, line in lines.items()}
@@ -63,7 +63,7 @@ def in_portions(labels: Iterable[str], most: int = MOST_LINES) -> list[list[str]
     return [names[begin : begin + size] for begin in range(0, len(names), size)] if names else []
 
 
-def rates(axes: Axes, lines: Mapping[str, Sequence[Row]], looks: Mapping[str, style.Look]) -> None:
+def rates(axes: Axes, lines: Mapping[str, Sequence[Figure]], looks: Mapping[str, style.Look]) -> None:
     """GB/s over n. A row that failed leaves a gap in its line."""
     for label, line in lines.items():
         values = [nan if row.gbps is None else row.gbps for row in line]
@@ -72,14 +72,14 @@ def rates(axes: Axes, lines: Mapping[str, Sequence[Row]], looks: Mapping[str, st
     axes.set_ylabel("GB/s")
 
 
-def roof(axes: Axes, rows: Sequence[Row]) -> None:
+def roof(axes: Axes, rows: Sequence[Figure]) -> None:
     """The limit over n: one line where it is the same at every size, else as it was found at each."""
     roof_over(axes, rows, [row.n for row in rows])
 
 
-def roof_over(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
+def roof_over(axes: Axes, rows: Sequence[Figure], places: Sequence[float]) -> None:
     """The limit of each row at its place along x."""
-    limits = {place: row.limit_gbps for place, row in zip(places, rows, strict=True) if row.limit_gbps}
+    limits = {place: row.limit for place, row in zip(places, rows, strict=True) if row.limit}
     if not limits:
         return
     values = list(limits.values())
@@ -97,10 +97,10 @@ def roof_over(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
     )
 
 
-def _mark_cache(axes: Axes, meta: Mapping[str, Any], lines: Mapping[str, Sequence[Row]]) -> None:
+def _mark_cache(axes: Axes, meta: Mapping[str, Any], lines: Mapping[str, Sequence[Figure]]) -> None:
     """Marks the size from which the three arrays do not fit into the processor's last cache."""
     rows = [row for line in lines.values() for row in line]
     elements = (meta["cpu"].get("l3") or 0) * rows[0].n / rows[0].bytes
     if min(row.n for row in rows) < elements < max(row.n for row in rows):
-        label = f"three arrays fill\nL3, {style.in_bytes(meta['cpu']['l3'])}"
+        label = f"three arrays fill\nL3, {show_bytes(meta['cpu']['l3'])}"
         axes.axvline(elements, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)), label=label)

@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
+from vecadd.figures import Figure
+from vecadd.tables import show_size
 
 # The rungs that are named; the others are grey dots.
 NAMED = ("grid_stride", "naive", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2", "tuned")
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """GB/s above, latency below; of one dtype, at the largest n that was added."""
-    points = sorted((row for row in rows if row.rung == PROBE and row.gbps), key=lambda row: row.bytes)
-    added = [row for row in rows if row.rung != PROBE and row.gbps and in_flight(row)]
+    points = sorted((row for row in rows if row.name == PROBE and row.gbps), key=lambda row: row.bytes)
+    added = [row for row in rows if row.name != PROBE and row.gbps and in_flight(row)]
     added = [row for row in added if row.n == max(row.n for row in added)]
     figure.set_size_inches(style.WIDTH, 6.2)
     rates, latencies = figure.subplots(2, sharex=True)
@@ -47,12 +47,12 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, subject, meta, recorded=recorded)
 
 
-def _dots(axes: Axes, rows: Sequence[Row], values: Sequence[float]) -> None:
+def _dots(axes: Axes, rows: Sequence[Figure], values: Sequence[float]) -> None:
     looks = style.looks(NAMED)
-    others = [(in_flight(row), value) for row, value in zip(rows, values, strict=True) if row.rung not in looks]
+    others = [(in_flight(row), value) for row, value in zip(rows, values, strict=True) if row.name not in looks]
     if others:
         axes.plot(*zip(*others, strict=True), ".", color=style.GREY, markerfacecolor="none", label="other rungs")
     for rung, look in looks.items():
-        some = [(in_flight(row), value) for row, value in zip(rows, values, strict=True) if row.rung == rung]
+        some = [(in_flight(row), value) for row, value in zip(rows, values, strict=True) if row.name == rung]
         if some:
             axes.plot(*zip(*some, strict=True), **(look.keywords() | {"linestyle": ""}), label=rung)

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
 from vecadd.bench.tables.latency import chain
+from vecadd.figures import Figure
+from vecadd.tables import show_bytes
 
 PLAIN = "launch_loop"  # what the others are compared with
 FADED = 1.05  # a smaller gain does not count
@@ -16,18 +17,18 @@ FADED = 1.05  # a smaller gain does not count
 _KINDS = {0: "independent adds", 1: "a chain: each add needs the one before"}
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """A column for each kind of set: time per add above the gain over plain launches, both over the size of one add."""
     kinds = [kind for kind in _KINDS if any(chain(row) == kind for row in rows)]
     figure.set_size_inches(0.6 + 3.6 * len(kinds), 5.6)
     panels = figure.subplots(2, len(kinds), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 2))
-    looks = style.looks(row.rung for row in rows)
+    looks = style.looks(row.name for row in rows)
     handles: dict[str, Any] = {}
     for column, kind in enumerate(kinds):
         some = [row for row in rows if chain(row) == kind and row.seconds]
         times, gains = panels[:, column]
         for rung, look in looks.items():
-            line = sorted((row for row in some if row.rung == rung), key=lambda row: row.n)
+            line = sorted((row for row in some if row.name == rung), key=lambda row: row.n)
             if line:
                 times.plot([_size(row) for row in line], [_each(row) for row in line], label=rung, **look.keywords())
                 _gains(gains, line, some, look)
@@ -43,14 +44,14 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, f"Many small adds, {rows[0].dtype}: what one costs", meta, recorded=recorded)
 
 
-def fades(rows: Sequence[Row]) -> int | None:
+def fades(rows: Sequence[Figure]) -> int | None:
     """Bytes of one array from which on no rung gains 5 % over plain launches, at any larger size either; None where one
     still does at the largest size."""
     faded = None
     for n in sorted({row.n for row in rows}, reverse=True):
         here = [row for row in rows if row.n == n and row.seconds]
-        plain = [_each(row) for row in here if row.rung == PLAIN]
-        others = [_each(row) for row in here if row.rung != PLAIN]
+        plain = [_each(row) for row in here if row.name == PLAIN]
+        others = [_each(row) for row in here if row.name != PLAIN]
         if not plain or not others:
             continue
         if plain[0] / min(others) >= FADED:
@@ -59,8 +60,8 @@ def fades(rows: Sequence[Row]) -> int | None:
     return faded
 
 
-def _gains(axes: Axes, line: Sequence[Row], rows: Sequence[Row], look: style.Look) -> None:
-    plain = {row.n: _each(row) for row in rows if row.rung == PLAIN}
+def _gains(axes: Axes, line: Sequence[Figure], rows: Sequence[Figure], look: style.Look) -> None:
+    plain = {row.n: _each(row) for row in rows if row.name == PLAIN}
     both = [row for row in line if row.n in plain]
     axes.plot([_size(row) for row in both], [plain[row.n] / _each(row) for row in both], **look.keywords())
 
@@ -73,13 +74,13 @@ def _mark(times: Axes, gains: Axes, size: int | None) -> None:
 
 
 def _title(kind: int, faded: int | None) -> str:
-    found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {style.in_bytes(faded)} on"
+    found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {show_bytes(faded)} on"
     return f"{_KINDS[kind]}\n{found}"
 
 
-def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
+def _axes(times: Axes, gains: Axes, rows: Sequence[Figure]) -> None:
     exponents = [_size(row).bit_length() - 1 for row in rows]
-    style.powers(gains, range(min(exponents), max(exponents) + 1), style.in_bytes)
+    style.powers(gains, range(min(exponents), max(exponents) + 1), show_bytes)
     gains.tick_params(axis="x", labelrotation=45)
     gains.set_xlabel("bytes of each of the three arrays of one add")
     gains.set_ylabel(f"gain over {PLAIN}")
@@ -88,9 +89,9 @@ def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
     style.seconds_axis(times, "time per add")
 
 
-def _size(row: Row) -> int:
+def _size(row: Figure) -> int:
     return row.n * style.itemsize(row.dtype)
 
 
-def _each(row: Row) -> float:
+def _each(row: Figure) -> float:
     return float(row.params["seconds_per_add"])

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.bench.tables.matrices import rate
+from vecadd.figures import Figure
+from vecadd.tables import show_rate
 
 BAR = 0.26  # inches of height
 
 _PART = 0.86  # of a panel's width: the bars; the rest is for their figures
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """A row of two panels for each shape: rates on the left, occupancy on the right, the same rungs in both."""
     shapes = list(dict.fromkeys(tuple(row.params["shape"]) for row in rows))
     cells = [[row for row in rows if tuple(row.params["shape"]) == shape] for shape in shapes]
@@ -27,7 +27,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         _rates(rates, cell)
         _occupancies(occupancies, cell)
         rates.set_title(" x ".join(map(str, shape)))
-        rates.set_yticks(range(len(cell)), [row.rung for row in cell])
+        rates.set_yticks(range(len(cell)), [row.name for row in cell])
         rates.set_ylim(len(cell) - 0.4, -0.6)
         for axes in (rates, occupancies):
             axes.tick_params(axis="y", length=0)
@@ -38,7 +38,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, f"{what}, float32: rate and occupancy of each rung", meta, recorded=recorded)
 
 
-def _rates(axes: Axes, rows: Sequence[Row]) -> None:
+def _rates(axes: Axes, rows: Sequence[Figure]) -> None:
     product = len(rows[0].params["shape"]) == 3
     found = {place: value for place, row in enumerate(rows) if (value := rate(row))}
     axes.barh(list(found), list(found.values()), height=0.7, color=style.SKY, edgecolor=style.BLACK, linewidth=0.5)
@@ -61,13 +61,13 @@ def _rates(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_xlabel("1e12 multiplications and additions a second" if product else "GB/s")
 
 
-def _at_limit(row: Row) -> float | None:
+def _at_limit(row: Figure) -> float | None:
     """The rate at the row's limit."""
     value = rate(row)
     return value / row.fraction if value and row.fraction else None
 
 
-def _occupancies(axes: Axes, rows: Sequence[Row]) -> None:
+def _occupancies(axes: Axes, rows: Sequence[Figure]) -> None:
     known = {place: 100 * row.params["occupancy"] for place, row in enumerate(rows) if "occupancy" in row.params}
     look: dict[str, Any] = {"color": style.PALE, "hatch": "///", "edgecolor": style.BLACK, "linewidth": 0.5}
     axes.barh(list(known), list(known.values()), height=0.7, **look)

@@ -5,16 +5,16 @@ from math import nan
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
-from vecadd.bench.results import Row
+from vecadd.figures import Figure
+from vecadd.tables import show_size
 
 PROCESSOR = "numpy"  # the contestant that runs on the processor
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """A column for each dtype: rates above times, both over n, with the crossover marked."""
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
     figure.set_size_inches(0.6 + 2.6 * max(len(dtypes), 2), 6.6)
@@ -24,8 +24,8 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     for column, dtype in enumerate(dtypes):
         some = [row for row in rows if row.dtype == dtype]
         rates, times = panels[:, column]
-        curves.rates(rates, curves.by_label(row for row in some if row.rung != PROCESSOR), looks)
-        curves.roof(rates, [row for row in some if row.rung != PROCESSOR])
+        curves.rates(rates, curves.by_label(row for row in some if row.name != PROCESSOR), looks)
+        curves.roof(rates, [row for row in some if row.name != PROCESSOR])
         _times(times, some, looks)
         ahead = crossover(some)
         _mark_crossover(rates, times, ahead)
@@ -41,14 +41,14 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, "Precision: rates and times by dtype", meta, recorded=recorded)
 
 
-def crossover(rows: Sequence[Row]) -> int | None:
+def crossover(rows: Sequence[Figure]) -> int | None:
     """The smallest n from which on the fastest rung of the GPU is ahead of the processor at every size that both have;
     None where it never is."""
     ahead = None
     for n in sorted({row.n for row in rows}, reverse=True):
         here = [row for row in rows if row.n == n and row.seconds]
-        gpu = [row.seconds for row in here if row.rung != PROCESSOR and row.seconds]
-        processor = [row.seconds for row in here if row.rung == PROCESSOR and row.seconds]
+        gpu = [row.seconds for row in here if row.name != PROCESSOR and row.seconds]
+        processor = [row.seconds for row in here if row.name == PROCESSOR and row.seconds]
         if not gpu or not processor:
             continue
         if min(gpu) >= min(processor):
@@ -57,7 +57,7 @@ def crossover(rows: Sequence[Row]) -> int | None:
     return ahead
 
 
-def _times(axes: Axes, rows: Sequence[Row], looks: Mapping[str, style.Look]) -> None:
+def _times(axes: Axes, rows: Sequence[Figure], looks: Mapping[str, style.Look]) -> None:
     for label, line in curves.by_label(rows).items():
         values = [nan if row.seconds is None else row.seconds for row in line]
         axes.plot([row.n for row in line], values, label=label, **looks[label].keywords())

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
+from vecadd.figures import Figure
 from vecadd.model.gpu import Gpu
+from vecadd.tables import show_rate
 
 LEAST = 1 << 20  # elements: below, the time is the launch's, not the memory's
 
@@ -37,24 +37,24 @@ _NAMED = (
 )
 
 
-def chosen(rows: Iterable[Row], sweep: str) -> list[Row]:
+def chosen(rows: Iterable[Figure], sweep: str) -> list[Figure]:
     """The fastest row of each device rung and dtype, at the largest size that the rung ran at."""
-    best: dict[tuple[str, str], Row] = {}
+    best: dict[tuple[str, str], Figure] = {}
     for row in rows:
-        if row.sweep != sweep or not row.gbps or row.rung in (_PROCESSOR, "add") or row.n < LEAST:
+        if row.sweep != sweep or not row.gbps or row.name in (_PROCESSOR, "add") or row.n < LEAST:
             continue
-        known = best.get((row.rung, row.dtype))
+        known = best.get((row.name, row.dtype))
         if known is None or (row.n, row.gbps) > (known.n, known.gbps or 0):
-            best[row.rung, row.dtype] = row
+            best[row.name, row.dtype] = row
     return list(best.values())
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """Both axes logarithmic; dots above each other for each number of bytes that an addition moves. Where the GPU's
     clock is known the other roof is there too, and the dots are shown larger below it."""
     figure.set_size_inches(style.WIDTH, 4.8)
     axes = figure.subplots()
-    limit = max((row.limit_gbps or 0 for row in rows), default=0) or max(row.gbps or 0 for row in rows)
+    limit = max((row.limit or 0 for row in rows), default=0) or max(row.gbps or 0 for row in rows)
     # Where all are slow there is nothing else to draw.
     drawn = [row for row in rows if (row.gbps or 0) >= _DRAWN * limit] or list(rows)
     peak = _peak(meta)
@@ -85,7 +85,7 @@ def _peak(meta: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _roofs(axes: Axes, rows: Sequence[Row], limit: float, peak: float | None) -> None:
+def _roofs(axes: Axes, rows: Sequence[Figure], limit: float, peak: float | None) -> None:
     look: dict[str, Any] = {"color": style.BLACK, "linewidth": 2.2, "alpha": 0.55}
     left = 0.7 * min(_intensity(row) for row in rows)
     right = _BEYOND * max(_intensity(row) for row in rows) if peak is None else peak / limit
@@ -95,7 +95,7 @@ def _roofs(axes: Axes, rows: Sequence[Row], limit: float, peak: float | None) ->
         axes.plot([right, _BEYOND * right], [peak, peak], label=label, linestyle=(0, (4, 1)), **look)
 
 
-def _near(axes: Axes, rows: Sequence[Row], limit: float) -> None:
+def _near(axes: Axes, rows: Sequence[Figure], limit: float) -> None:
     """The axes about the dots."""
     intensities, rates = _places(rows)
     ticks = sorted(set(intensities))
@@ -116,33 +116,33 @@ def _name_axes(axes: Axes) -> None:
     axes.set_ylabel("1e9 additions a second")
 
 
-def _below(rows: Sequence[Row], drawn: Sequence[Row]) -> str:
-    below = [f"{row.rung} {_share(row)}" for row in rows if row not in drawn]
+def _below(rows: Sequence[Figure], drawn: Sequence[Figure]) -> str:
+    below = [f"{row.name} {_share(row)}" for row in rows if row not in drawn]
     return "\n".join(
         ["too low to draw:", *below, "", "% of the memory's limit:"] if below else ["% of the memory's limit:"]
     )
 
 
-def _intensity(row: Row) -> float:
+def _intensity(row: Figure) -> float:
     """Additions a byte: 1/12 for float32, 1/16 where the sum is added to what was there."""
     return row.n / row.bytes
 
 
-def _dots(axes: Axes, rows: Sequence[Row]) -> None:
-    looks = style.looks(row.rung for row in rows if row.rung in _NAMED)
-    others = [row for row in rows if row.rung not in looks]
+def _dots(axes: Axes, rows: Sequence[Figure]) -> None:
+    looks = style.looks(row.name for row in rows if row.name in _NAMED)
+    others = [row for row in rows if row.name not in looks]
     axes.plot(*_places(others), ".", color=style.GREY, markerfacecolor="none", label="other rungs")
     for rung, look in looks.items():
-        some = [row for row in rows if row.rung == rung]
+        some = [row for row in rows if row.name == rung]
         shares = sorted({_share(row) for row in some}, key=lambda text: (len(text), text))
         label = f"{rung} {' to '.join(dict.fromkeys((shares[0], shares[-1])))}"
         axes.plot(*_places(some), **(look.keywords() | {"linestyle": ""}), label=label)
 
 
-def _places(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+def _places(rows: Sequence[Figure]) -> tuple[list[float], list[float]]:
     """Additions a byte, and 1e9 additions a second."""
     return [_intensity(row) for row in rows], [(row.gbps or 0) * _intensity(row) for row in rows]
 
 
-def _share(row: Row) -> str:
+def _share(row: Figure) -> str:
     return "" if row.fraction is None else f"{100 * row.fraction:.2g} %"

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.plots.timeline import look
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.steps import KINDS, stages_of
+from vecadd.figures import Figure
+from vecadd.tables import show_seconds, show_size
 
 BAR = 0.15  # inches of height
 _WHOLE = "the whole run"
@@ -18,12 +17,12 @@ _LANES = (_WHOLE, *KINDS)
 _PLACES = len(_LANES) + 1  # of a stage: its bars, and a gap
 
 
-def chosen(rows: Iterable[Row]) -> list[Row]:
+def chosen(rows: Iterable[Figure]) -> list[Figure]:
     """The rows of the stages whose parts are known, in the document's order."""
     return [row for row in rows if "stage" in row.params and row.seconds and any((stages_of(row) or {}).values())]
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """Bars for each stage, on one logarithmic scale of time: of 981 ms and 3 ms a linear one shows the first alone. The
     whole run takes less than its parts together where they overlap."""
     figure.set_size_inches(style.WIDTH, 1.3 + BAR * _PLACES * len(rows))

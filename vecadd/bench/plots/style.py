@@ -13,11 +13,11 @@ from typing import Any
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from vecadd import _core
-from vecadd.bench.results import dated
+from vecadd.figures import show_date
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -97,7 +97,7 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     }
 
 
-def entitle(figure: Figure, subject: str, meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> None:
+def entitle(figure: Drawing, subject: str, meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> None:
     """The figure's title: what it shows, and where its data come from."""
     room = int(_LETTERS_AN_INCH * figure.get_figwidth())
     lines = [line for text in (subject, origin(meta, recorded=recorded, host=host)) for line in wrap(text, room)]
@@ -111,7 +111,7 @@ def origin(meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> st
     if not recorded:
         return f"measured on {where}"
     driver = f", driver {meta['driver']}" if meta["gpu"] and not host else ""
-    return f"recorded on {where}{driver}, {dated(meta)}"
+    return f"recorded on {where}{driver}, {show_date(meta)}"
 
 
 def machine(meta: Mapping[str, Any], *, host: bool = False) -> str:
@@ -168,15 +168,6 @@ def beside(axes: Axes, text: str, end: tuple[float, float]) -> None:
     """A small text to the right of a bar's end, on white, so that no grid line goes through it."""
     where: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL}
     axes.annotate(text, end, (4, 0), bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8}, **where)
-
-
-def in_bytes(count: float) -> str:
-    """Bytes in the largest binary unit that gives at least 1: "10 KiB"."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"
 
 
 def itemsize(dtype: str) -> int:

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
 from vecadd.bench.steps import Step, at_work, stages, steps
+from vecadd.figures import Figure
+from vecadd.tables import show_rate, show_size
 
 LANE = 0.17  # inches of height
 PAGE = 9.5
@@ -31,15 +30,15 @@ _SHOWN = 4
 _OWN_SCALE = 4  # times the shortest: panels of longer runs have a scale of their own
 
 
-def pages(rows: Sequence[Row]) -> list[list[Row]]:
+def pages(rows: Sequence[Figure]) -> list[list[Figure]]:
     """The rows that have a timeline, as many to a figure as a page holds; for each rung and kind of memory only the
     first row, that of the usual parameters."""
-    found: list[list[Row]] = []
+    found: list[list[Figure]] = []
     left = 0.0
-    drawn: dict[tuple[str, Any, str], Row] = {}
+    drawn: dict[tuple[str, Any, str], Figure] = {}
     for row in rows:
         if row.params.get("timeline"):
-            drawn.setdefault((row.rung, row.params.get("memory"), row.dtype), row)
+            drawn.setdefault((row.name, row.params.get("memory"), row.dtype), row)
     for row in drawn.values():
         height = _height(_lanes(_events(row)))
         if height > left:
@@ -50,7 +49,7 @@ def pages(rows: Sequence[Row]) -> list[list[Row]]:
     return found
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """A panel for each row that has a timeline. Those of about the same length share their scale."""
     timelines = [(row, _events(row)) for row in rows]
     lanes = [_lanes(events) for _, events in timelines]
@@ -76,7 +75,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, subject, meta, recorded=recorded)
 
 
-def _events(row: Row) -> list[Step]:
+def _events(row: Figure) -> list[Step]:
     return steps(row.params["timeline"])
 
 

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate
-from vecadd.bench.transfers import round_trips_of
+from vecadd.bench.sweeps.transfer import round_trips_of
+from vecadd.figures import Figure
+from vecadd.tables import show_rate, show_size
 
 BAR = 0.2  # inches of height
 _CURVES = 2.6  # inches of height of a panel
@@ -25,13 +24,13 @@ _MEMORIES = {
 _OTHER_MEMORY = (style.SKY, "...")
 
 
-def over_size(rows: Sequence[Row]) -> list[Row]:
+def over_size(rows: Sequence[Figure]) -> list[Figure]:
     """The round trips that were made at several sizes: a line each."""
     lines = curves.by_label(round_trips_of(rows))
     return [row for line in lines.values() if len({row.n for row in line}) > 1 for row in line]
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """Bars of time at the largest size; of one dtype."""
     largest = [row for row in rows if row.n == max(row.n for row in rows)]
     figure.set_size_inches(style.WIDTH, 1.5 + BAR * len(largest))
@@ -39,14 +38,14 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     style.entitle(figure, f"Host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
 
 
-def draw_over_size(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def draw_over_size(figure: Drawing, meta: Mapping[str, Any], rows: Sequence[Figure], *, recorded: bool) -> None:
     """Rates over size under the link's limit, in as many panels as the lines need; of one dtype."""
     lines = curves.by_label(rows)
     portions = curves.in_portions(lines)
     figure.set_size_inches(style.WIDTH, 0.6 + _CURVES * len(portions))
     panels = figure.subplots(len(portions), squeeze=False)[:, 0]
     looks = style.looks(lines)
-    top = 1.05 * max(max(row.gbps or 0, row.limit_gbps or 0) for row in rows)
+    top = 1.05 * max(max(row.gbps or 0, row.limit or 0) for row in rows)
     for axes, labels in zip(panels, portions, strict=True):
         curves.rates(axes, {label: lines[label] for label in labels}, looks)
         curves.roof(axes, rows)
@@ -55,11 +54,11 @@ def draw_over_size(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row],
     style.entitle(figure, f"Bandwidth over size: host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
 
 
-def _times(axes: Axes, rows: Sequence[Row]) -> None:
+def _times(axes: Axes, rows: Sequence[Figure]) -> None:
     handles: dict[str, Any] = {}
     marks: dict[str, Any] = {}
     longest = max((row.seconds for row in rows if row.seconds), default=1e-3)
-    bound = next((row.bytes / row.limit_gbps / 1e9 for row in rows if row.limit_gbps), None)
+    bound = next((row.bytes / row.limit / 1e9 for row in rows if row.limit), None)
     for place, row in enumerate(rows):
         if row.seconds is None or row.gbps is None:
             axes.annotate(" failed", (0, place), va="center", fontsize=style.SMALL)

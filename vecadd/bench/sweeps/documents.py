@@ -8,90 +8,90 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import contestants, limits, matrices, recorded, steps, transfers
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, PINNED, Buffers
-from vecadd.bench.contestants import DOWNLOADS, Contestant
-from vecadd.bench.sweeps.sweep import EVENTS, ON_DEVICE, Machine, Sweep, device_rung, wanted
+from vecadd.bench import contestants, recorded, steps
+from vecadd.bench.contestants import Contestant, device_rung, matrix_rung
+from vecadd.bench.operands import FLOAT32, HOST, PINNED, Buffers, Transposed
+from vecadd.bench.options import Options
+from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.model.matrix_shapes import extents
 
-FLOAT32, INT8 = np.dtype(np.float32), np.dtype(np.int8)
+INT8 = np.dtype(np.int8)
 MILLION, LARGE = 10**6, 10**8  # elements of document 004
 
 BRIEF_SIZES = (2**20,)
 
+DOWNLOADS = ("download_touched", "download_untouched")
+
 Chosen = Mapping[str, int]
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """The founding documents' experiments at their own sizes and settings, beside what each is to be compared with."""
-    machine.probe(*ON_DEVICE)
-    for experiment, sizes, of in EXPERIMENTS:
-        for n in axes.sizes_of(sizes, BRIEF_SIZES):
-            cell = of(axes, machine, n)
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
+    """Each experiment at each of its sizes."""
+    for experiment, sizes, make_cell in EXPERIMENTS:
+        for n in options.choose_sizes(sizes, BRIEF_SIZES):
+            cell = make_cell(options, machine, n)
             every = [
                 replace(contestant, params={**contestant.params, "experiment": experiment})
-                for contestant in wanted(axes, cell.contestants)
+                for contestant in cell.contestants
             ]
             yield replace(cell, contestants=every)
 
 
 def _on_device(
-    axes: Axes, machine: Machine, n: int, which: Sequence[tuple[str, Chosen]], dtype: np.dtype[Any] = FLOAT32
+    options: Options, machine: Machine, n: int, which: Sequence[tuple[str, Chosen]], dtype: np.dtype[Any] = FLOAT32
 ) -> Cell:
     """Device rungs with these parameters, of those that run here."""
     rungs = {rung["name"]: rung for rung in _core.rungs()}
     every = [
-        device_rung(axes, machine, rungs[name], dtype, n, chosen)
+        device_rung(rungs[name], machine.gpu, dtype, n, chosen, options.block)
         for name, chosen in which
         if rungs[name]["kind"] == "device" and machine.runs(rungs[name], dtype)
     ]
-    limit = limits.FixedLimit(machine.device_limit)
-    return Cell("documents", dtype, n, every, limit, machine.sets(3 * n * dtype.itemsize))
+    return Cell(dtype, n, every, machine.device_limit)
 
 
-def _sizes(axes: Axes, machine: Machine, n: int) -> Cell:
+def _sizes(options: Options, machine: Machine, n: int) -> Cell:
     """Kernels of which a document has a figure at this size, and those that it compares them with."""
     found = {figure.rung for figure in recorded.FIGURES if recorded.SETTINGS[figure.setting].elements == n}
     found |= {"single_block", "naive", "tuned"}
-    return _on_device(axes, machine, n, [(rung["name"], {}) for rung in _core.rungs() if rung["name"] in found])
+    return _on_device(options, machine, n, [(rung["name"], {}) for rung in _core.rungs() if rung["name"] in found])
 
 
-def _accumulate(axes: Axes, machine: Machine, n: int) -> Cell:
+def _accumulate(options: Options, machine: Machine, n: int) -> Cell:
     """One step at a time: how threads share the elements, and whether they add to what the sum holds."""
     both = ({"accumulate": 0}, {"accumulate": 1})
     grids = ("grid_stride", "block_range", *(("single_block_chunked", "single_block") if n <= MILLION else ()))
-    return _on_device(axes, machine, n, [*((name, chosen) for name in grids for chosen in both), ("naive", {})])
+    return _on_device(options, machine, n, [*((name, chosen) for name in grids for chosen in both), ("naive", {})])
 
 
-def _tails(axes: Axes, machine: Machine, n: int) -> Cell:
+def _tails(options: Options, machine: Machine, n: int) -> Cell:
     ways = range(4 if n % 4 == 0 else 3)
     others: list[tuple[str, Chosen]] = [("float4_float2", {}), ("float4_arg", {})]
-    return _on_device(axes, machine, n, [*(("float4", {"tail": way}) for way in ways), *others])
+    return _on_device(options, machine, n, [*(("float4", {"tail": way}) for way in ways), *others])
 
 
-def _copies(axes: Axes, machine: Machine, n: int) -> Cell:
+def _copies(options: Options, machine: Machine, n: int) -> Cell:
     """Device memory copied by kernels and by the driver."""
-    operands = matrices.Transposed(matrices.extents("transpose", n))
-    every = [matrices.contestant(rung, operands, n) for rung in _core.rungs() if rung["sum"] == "copy"]
-    limit = limits.FixedLimit(machine.bound(reads=1))
-    return Cell("documents", FLOAT32, n, every, limit, machine.sets(operands.nbytes), operands=operands)
+    operands = Transposed(extents("transpose", n))
+    every = [matrix_rung(rung, operands, n) for rung in _core.rungs() if rung["sum"] == "copy"]
+    return Cell(FLOAT32, n, every, machine.copy_limit(), operands=operands)
 
 
-def _copied(axes: Axes, machine: Machine, n: int) -> Cell:
-    return _on_device(axes, machine, n, [("naive", {}), ("copy_device", {})])
+def _copied(options: Options, machine: Machine, n: int) -> Cell:
+    return _on_device(options, machine, n, [("naive", {}), ("copy_device", {})])
 
 
-def _division(axes: Axes, machine: Machine, n: int) -> Cell:
-    return _on_device(axes, machine, n, [(name, {}) for name in ("naive", "index_dim3", "index_divmod")], INT8)
+def _division(options: Options, machine: Machine, n: int) -> Cell:
+    return _on_device(options, machine, n, [(name, {}) for name in ("naive", "index_dim3", "index_divmod")], INT8)
 
 
 def _through_the_link(n: int, every: Sequence[Contestant]) -> Cell:
     """Nothing bounds these: a part of each is timed, or the processor's memory takes part."""
-    return Cell("documents", FLOAT32, n, list(every), limits.FixedLimit(None), transfers.SETS)
+    return Cell(FLOAT32, n, every, sets=1)
 
 
-def _chunks(axes: Axes, machine: Machine, n: int) -> Cell:
+def _chunks(options: Options, machine: Machine, n: int) -> Cell:
     """Document 000's chunks: as a whole, and kernel by kernel."""
     names = next(rung["choices"]["timed"] for rung in _core.rungs() if rung["name"] == "chunks_reused")
     return _through_the_link(
@@ -107,15 +107,15 @@ def _chunks(axes: Axes, machine: Machine, n: int) -> Cell:
 OWN = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
-def _pages(axes: Axes, machine: Machine, n: int) -> Cell:
+def _pages(options: Options, machine: Machine, n: int) -> Cell:
     """The download of `pageable` into pages that were written to before, and into pages that were not."""
     return _through_the_link(
         n,
-        [Contestant(name, HOST, _download(untouched=name == DOWNLOADS[1]), arrays=1) for name in DOWNLOADS],
+        [Contestant(name, HOST, _time_download(untouched=name == DOWNLOADS[1]), arrays=1) for name in DOWNLOADS],
     )
 
 
-def _download(*, untouched: bool) -> Callable[[Sequence[Buffers]], float]:
+def _time_download(*, untouched: bool) -> contestants.Timer:
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0
         for a, b, out, _ in sets:
@@ -128,7 +128,7 @@ def _download(*, untouched: bool) -> Callable[[Sequence[Buffers]], float]:
     return time
 
 
-def _managed(axes: Axes, machine: Machine, n: int) -> Cell:
+def _managed(options: Options, machine: Machine, n: int) -> Cell:
     return _through_the_link(
         n,
         [
@@ -141,7 +141,7 @@ def _managed(axes: Axes, machine: Machine, n: int) -> Cell:
 
 
 # An experiment's name, its sizes, and its cell at one of them.
-EXPERIMENTS: Sequence[tuple[str, tuple[int, ...], Callable[[Axes, Machine, int], Cell]]] = (
+EXPERIMENTS: Sequence[tuple[str, tuple[int, ...], Callable[[Options, Machine, int], Cell]]] = (
     ("sizes", (MILLION, LARGE, 2**27), _sizes),
     ("accumulate", (MILLION, LARGE), _accumulate),
     ("tails", (2**12, 2**12 + 3, 2**20, 2**20 + 3, 2**26, 2**26 + 3), _tails),
@@ -159,6 +159,7 @@ SWEEP = Sweep(
     cells,
     f"{EVENTS}; of transfers the whole way there and back by the host's clock, of chunks_reused the part that its row "
     "names, and of downloads the download alone, by events",
+    probes=ON_DEVICE,
     dtypes=("float32", "int8"),
     tables="vecadd.bench.tables.documents",
 )

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from vecadd.bench import contestants, limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST
-from vecadd.bench.sweeps.sweep import HOST_SETS, Machine, Sweep, grid, wanted
+from vecadd.bench import contestants
+from vecadd.bench.operands import HOST
+from vecadd.bench.options import Options
+from vecadd.bench.probes import HostLimit
+from vecadd.bench.run import HOST_SETS, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """NumPy arrays, added by the processor."""
-    for dtype, n, _ in grid(axes):
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
+    """numpy.add, every rung of the host, and vecadd.add."""
+    for dtype, n in grid(options):
         rungs = [contestants.rung(name, HOST) for name in contestants.rung_names("host", str(dtype))]
-        every = [contestants.numpy_add(), *rungs, contestants.host_add()]
-        yield Cell("host", dtype, n, wanted(axes, every), limits.HostLimit(), HOST_SETS)
+        yield Cell(dtype, n, [contestants.numpy_add(), *rungs, contestants.host_add()], HostLimit(), HOST_SETS)
 
 
 SWEEP = Sweep(

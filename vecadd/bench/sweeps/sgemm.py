@@ -3,46 +3,46 @@
 from collections.abc import Iterator
 
 from vecadd import _core
-from vecadd.bench import cublas, limits, matrices
-from vecadd.bench.axes import Axes
-from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps.sweep import EVENTS, ON_DEVICE, Machine, Sweep, expect, grid, wanted
+from vecadd.bench.contestants import CUBLAS, Contestant, cublas, matrix_rung
+from vecadd.bench.operands import FLOAT32, Factors
+from vecadd.bench.options import Options
+from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
+from vecadd.bench.sweeps.transpose import add_model
 from vecadd.bench.timing import Cell
 from vecadd.model import Gpu, product_operations
+from vecadd.model.matrix_shapes import extents
 
 SIZES = (2**20, 2**27)  # elements of the product: what document 004's grids of sgemm_tiled and of the others make
 BRIEF_SIZES = (2**20,)
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """The product of two float32 matrices by every rung in turn, beside cuBLAS where a library has it."""
-    machine.probe(*ON_DEVICE)
-    for dtype, n, _ in grid(axes, SIZES, BRIEF_SIZES):
-        if dtype != matrices.FLOAT32:
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
+    """The rungs that multiply, and cuBLAS."""
+    for dtype, n in grid(options, SIZES, BRIEF_SIZES):
+        if dtype != FLOAT32:
             continue
-        factors = matrices.Factors(matrices.extents("sgemm", n))
+        factors = Factors(extents("sgemm", n))
         rungs = [rung for rung in _core.rungs() if rung["family"] == "sgemm" and machine.runs(rung, dtype)]
-        every = [*(matrices.contestant(rung, factors, n) for rung in rungs), *_cublas(axes, machine, factors, n)]
-        limit = limits.FixedLimit(_limit(machine, factors))
-        sets = machine.sets(factors.nbytes)
-        yield Cell("sgemm", dtype, n, wanted(axes, every), limit, sets, operands=factors, derive=expect(machine))
+        every = [*(matrix_rung(rung, factors, n) for rung in rungs), *_cublas(options, machine, factors, n)]
+        limit = _limit(machine, factors)
+        yield Cell(dtype, n, every, limit, add_derived=lambda figures: add_model(figures, machine), operands=factors)
 
 
-def _cublas(axes: Axes, machine: Machine, factors: matrices.Factors, n: int) -> list[Contestant]:
-    if not axes.wants(matrices.CUBLAS):
+def _cublas(options: Options, machine: Machine, factors: Factors, n: int) -> list[Contestant]:
+    if not options.wants(CUBLAS):
         return []
     try:
-        return [cublas.contestant(factors, n)]
+        return [cublas(factors, n)]
     except ImportError as error:
-        lacking = f"sgemm {matrices.CUBLAS}: {error}"
+        lacking = f"sgemm {CUBLAS}: {error}"
         if lacking not in machine.missing:
             machine.missing.append(lacking)
         return []
 
 
-def _limit(machine: Machine, factors: matrices.Factors) -> float:
+def _limit(machine: Machine, factors: Factors) -> float:
     """The roofline's bound in GB/s of the three matrices: the memory's, or the cores' where that is lower."""
-    memory = machine.bound(reads=1)
+    memory = machine.copy_limit()
     gpu = Gpu.of(machine.gpu)
     if gpu.clock is None:
         return memory
@@ -55,6 +55,7 @@ SWEEP = Sweep(
     cells,
     f"{EVENTS}; cublas by the host's clock, over queued calls and until the queue is empty, with TF32 off; factors of "
     "whole numbers, whose product is exact by any order of summation, compared bit for bit with NumPy's",
+    probes=ON_DEVICE,
     tables="vecadd.bench.tables.matrices",
     plot="vecadd.bench.plots.matrices",
 )

@@ -1,28 +1,26 @@
-"""Device memory, added by the kernels that stand for the ladder and by the call that users make."""
+"""Device memory, added by the kernels that represent the ladder and by the call that users make."""
 
 from collections.abc import Iterator
 
-from vecadd.bench import contestants, limits
-from vecadd.bench.axes import Axes
-from vecadd.bench.sweeps.sweep import EVENTS, ON_DEVICE, Machine, Sweep, device_rung, device_rungs, grid, wanted
+from vecadd.bench.contestants import QUEUED, device_add, device_rung
+from vecadd.bench.options import Options
+from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
 
-def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """Device memory, added by the kernels that stand for the ladder and by the call that users make."""
-    machine.probe(*ON_DEVICE)
-    call = contestants.device_add()
-    for dtype, n, set_bytes in grid(axes):
-        rungs = [
-            device_rung(axes, machine, rung, dtype, n) for rung in device_rungs(machine, dtype) if rung["headline"]
-        ]
-        limit = limits.FixedLimit(machine.device_limit)
-        yield Cell("size", dtype, n, wanted(axes, [*rungs, call]), limit, machine.sets(set_bytes))
+def cells(options: Options, machine: Machine) -> Iterator[Cell]:
+    """The rungs whose row says `headline`, and vecadd.add."""
+    call = device_add()
+    for dtype, n in grid(options):
+        rungs = [rung for rung in machine.ladder(dtype) if rung["headline"]]
+        every = [device_rung(rung, machine.gpu, dtype, n, block=options.block) for rung in rungs]
+        yield Cell(dtype, n, [*every, call], machine.device_limit)
 
 
 SWEEP = Sweep(
     "size",
     cells,
-    f"{EVENTS}; add (host clock) over at least {contestants.QUEUED} queued calls and until the queue is empty",
+    f"{EVENTS}; add (host clock) over at least {QUEUED} queued calls and until the queue is empty",
+    probes=ON_DEVICE,
     plot="vecadd.bench.plots.curves",
 )

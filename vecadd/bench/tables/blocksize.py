@@ -4,25 +4,23 @@ from itertools import groupby
 from math import prod
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Style, Table, columns
+from vecadd.figures import Figure
+from vecadd.tables import Style, Table, columns, show_rate, show_seconds, show_size
 
 WAVES = "waves"  # the rung whose axis is not the block but the number of blocks
 
 CELL = "a cell: GB/s (% of the limit) occupancy %; * the fastest block of its rung"
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """Bandwidth by threads a block, and the cost of partial waves."""
-    by_block = [row for row in rows if row.rung != WAVES]
-    by_waves = [row for row in rows if row.rung == WAVES]
+    by_block = [row for row in rows if row.name != WAVES]
+    by_waves = [row for row in rows if row.name == WAVES]
     return [table for table in (_blocks(sweep, by_block), _waves(sweep, by_waves)) if table.lines]
 
 
-def _blocks(sweep: str, rows: list[Row]) -> Table:
+def _blocks(sweep: str, rows: list[Figure]) -> Table:
     blocks = sorted({row.params["block"] for row in rows})
     table = Table(f"{sweep}: threads a block", columns("rung", *map(str, blocks), "best"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
@@ -39,12 +37,12 @@ def _blocks(sweep: str, rows: list[Row]) -> Table:
                 str(best.params["block"]) if best else "-",
                 style=Style.FAILED if Style.FAILED in styles else Style.PLAIN,
             )
-        table.rule()
-    table.notes = [CELL, *_starts(rows), *_documents({row.rung for row in rows})] if table.lines else []
+        table.add_gap()
+    table.notes = [CELL, *_starts(rows), *_documents({row.name for row in rows})] if table.lines else []
     return table
 
 
-def _starts(rows: list[Row]) -> list[str]:
+def _starts(rows: list[Figure]) -> list[str]:
     """The most blocks that a row started in a time, where the rows know how many they had."""
     rates = [prod(row.params["grid"]) / row.seconds for row in rows if row.seconds and row.params.get("grid")]
     if not rates:
@@ -52,7 +50,7 @@ def _starts(rows: list[Row]) -> list[str]:
     return [f"no row starts more than {1e-9 * max(rates):.3g} blocks a ns, which bounds small blocks at any occupancy"]
 
 
-def _cell(row: Row | None, best: Row | None) -> str:
+def _cell(row: Figure | None, best: Figure | None) -> str:
     if row is None:
         return "-"
     if row.gbps is None:
@@ -72,7 +70,7 @@ def _documents(rungs: set[str]) -> list[str]:
     return lines
 
 
-def _waves(sweep: str, rows: list[Row]) -> Table:
+def _waves(sweep: str, rows: list[Figure]) -> Table:
     table = Table(
         f"{sweep}: blocks, of those that fit at once",
         columns("percent", "blocks", "waves", "seconds", "GB/s", "% limit", "occ. %", "regs"),
@@ -92,7 +90,7 @@ def _waves(sweep: str, rows: list[Row]) -> Table:
                 parts.param(row, "registers"),
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     if table.lines:
         table.notes = ["waves: blocks over those that all multiprocessors hold at once; what is left over runs alone"]
     return table

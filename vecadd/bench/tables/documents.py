@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.ladder import is_usual
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Table, columns
+from vecadd.figures import Figure
+from vecadd.model.theory import has_defaults
+from vecadd.tables import Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -18,7 +16,7 @@ _COLUMNS = columns(
     "GB/s",
     "% limit",
     "of the first",
-    Column("documents", right=False, share=1),
+    prose("documents"),
 )
 
 # By the experiment of a row: its title, and what is to be expected by the bytes over the bandwidth.
@@ -73,15 +71,15 @@ TOLD: Mapping[str, tuple[str, str]] = {
 FIRST = "of the first: how many times as fast as the first row of its size"
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """A table for each experiment, in the order of the rows, without GPUDirect, of which 0.2.0 wrote rows in words."""
     by_experiment = groupby(rows, lambda row: str(row.params["experiment"]))
     return [_table(sweep, name, list(group)) for name, group in by_experiment if name in TOLD]
 
 
-def _table(sweep: str, experiment: str, rows: list[Row]) -> Table:
+def _table(sweep: str, experiment: str, rows: list[Figure]) -> Table:
     title, expects = TOLD[experiment]
-    table = Table(f"{sweep}: {title}", _COLUMNS, spare=("documents", "of the first", "% limit"))
+    table = Table(f"{sweep}: {title}", _COLUMNS, optional_columns=("documents", "of the first", "% limit"))
     for _, cell in groupby(rows, key=lambda row: row.n):
         first: float | None = None
         for row in cell:
@@ -97,24 +95,24 @@ def _table(sweep: str, experiment: str, rows: list[Row]) -> Table:
                 parts.documents(_figures(row)),
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     figures = [figure for row in rows for figure in _figures(row)]
     table.notes = [f"expected: {expects}", FIRST, *parts.document_notes(rows, figures)]
     return table
 
 
-def _elements(row: Row) -> str:
+def _elements(row: Figure) -> str:
     return show_size(row.n) if row.dtype == "float32" else f"{show_size(row.n)} {row.dtype}"
 
 
-def _figures(row: Row) -> list[recorded.Figure]:
+def _figures(row: Figure) -> list[recorded.Figure]:
     """The documents' figures of the row's rung at its usual parameters and in float32, where they were measured at its
     size or do not say at which."""
-    rung = parts.rung_named(row.rung)
-    if rung is None or row.dtype != "float32" or not is_usual(rung, row.params.get("parameters", {})):
+    rung = parts.rung_named(row.name)
+    if rung is None or row.dtype != "float32" or not has_defaults(rung, row.params.get("parameters", {})):
         return []
     return [
         figure
-        for figure in recorded.figures(row.rung)
+        for figure in recorded.figures(row.name)
         if (figure.n or recorded.SETTINGS[figure.setting].elements) in (None, row.n)
     ]

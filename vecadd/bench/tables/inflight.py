@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Style, Table, columns
+from vecadd.figures import Figure
 from vecadd.model.loaded import Loaded
+from vecadd.tables import Style, Table, columns, show_seconds, show_size
 
 COUNTED = (
     "KiB/SM: bytes in flight on a multiprocessor, a thread's loads before it waits times its threads; of an addition "
@@ -19,28 +17,28 @@ LAW = "latency: the probe's is timed; a rung's is its bytes in flight over its r
 OF_PROBE = "% of the probe: the rung's rate over the probe's with as many bytes in flight"
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """The probe's points, and each rung's rate beside what the memory gives for as many bytes in flight."""
-    points = [row for row in rows if row.rung == PROBE and row.seconds]
+    points = [row for row in rows if row.name == PROBE and row.seconds]
     probed = Table(f"{sweep}: the memory under load", columns("KiB/SM", "GB/s", "% of its best", "latency"))
     best = max((row.gbps or 0.0 for row in points), default=0.0)
     for row in points:
         share = parts.percent((row.gbps or 0.0) / best)
         probed.add(_kib(in_flight(row)), parts.rate(row), share, parts.seconds(row))
     rungs = Table(f"{sweep}: the rungs", columns("rung", "KiB/SM", "GB/s", "% limit", "latency", "% of the probe"))
-    added = [row for row in rows if row.rung != PROBE]
+    added = [row for row in rows if row.name != PROBE]
     for (dtype, n), cell in groupby(added, key=lambda row: (row.dtype, row.n)):
         rungs.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         for row in cell:
             rungs.add(row.label, *_figures(row, points), style=parts.style(row))
-        rungs.rule()
+        rungs.add_gap()
     found = [table for table in (probed, rungs) if table.lines]
     if found:
         found[-1].notes = [COUNTED, LAW, *([OF_PROBE] if points and added else [])]
     return found
 
 
-def _figures(row: Row, points: Sequence[Row]) -> tuple[str, ...]:
+def _figures(row: Figure, points: Sequence[Figure]) -> tuple[str, ...]:
     held = in_flight(row)
     figures = _kib(held), parts.rate(row), parts.fraction(row)
     if held is None or not row.gbps or not points:

@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.ladder import is_usual
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
-from vecadd.model.theory import usual
+from vecadd.figures import Figure
+from vecadd.model.theory import has_defaults, with_defaults
+from vecadd.tables import Column, Style, Table, columns, prose, show_gain, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -22,8 +19,8 @@ _COLUMNS = columns(
     "occ. %",
     "regs",
     Column("load", right=False),
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 _SPARE = ("documents", "what changed", "regs", "occ. %", "load", "KiB/SM")
 
@@ -34,17 +31,21 @@ IN_FLIGHT = (
 OCCUPANCY = "occ. %: threads that a multiprocessor holds at once, of the most it can; in theory, from its resources"
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """Every rung beside its document's figure and the gain over the one before."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
-        before: dict[str, list[Row]] = {}
-        for rung, group in groupby(cell, key=lambda row: row.rung):
+        before: dict[str, list[Figure]] = {}
+        for rung, group in groupby(cell, key=lambda row: row.name):
             documents, changes = parts.told(rung, previous=next(reversed(before), None))
             variants = list(group)
             at = next(
-                (index for index, row in enumerate(variants) if is_usual(_rung(row), row.params.get("parameters", {}))),
+                (
+                    index
+                    for index, row in enumerate(variants)
+                    if has_defaults(_rung(row), row.params.get("parameters", {}))
+                ),
                 0,
             )
             for index, row in enumerate(variants):
@@ -52,7 +53,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
                 table.add(parts.variant(row, named=index == 0), *_figures(row, before), *told, style=parts.style(row))
                 if row.seconds:
                     before.setdefault(rung, []).append(row)
-        table.rule()
+        table.add_gap()
     table.notes = [
         GAIN,
         IN_FLIGHT,
@@ -63,10 +64,10 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     return [table]
 
 
-def gain_over(row: Row, before: Mapping[str, Sequence[Row]]) -> float | None:
+def gain_over(row: Figure, before: Mapping[str, Sequence[Figure]]) -> float | None:
     """How many times as fast it is as the rung that it comes after, whose rows are in ``before``: the fastest of those
     that share most of its parameters' values."""
-    rung = parts.rung_named(row.rung)
+    rung = parts.rung_named(row.name)
     others = before.get(rung["after"], ()) if rung else ()
     if not others or not row.seconds:
         return None
@@ -75,17 +76,17 @@ def gain_over(row: Row, before: Mapping[str, Sequence[Row]]) -> float | None:
     return (best.seconds or 0.0) / row.seconds
 
 
-def _parameters(row: Row) -> set[tuple[str, int]]:
+def _parameters(row: Figure) -> set[tuple[str, int]]:
     """All parameters of a row's rung with their values."""
-    return set(usual(_rung(row), row.params.get("parameters", {})).items())
+    return set(with_defaults(_rung(row), row.params.get("parameters", {})).items())
 
 
-def _rung(row: Row) -> Mapping[str, Any]:
+def _rung(row: Figure) -> Mapping[str, Any]:
     """The row's rung; without parameters where there is none of that name."""
-    return {"params": {}, **(parts.rung_named(row.rung) or {})}
+    return {"params": {}, **(parts.rung_named(row.name) or {})}
 
 
-def _figures(row: Row, before: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+def _figures(row: Figure, before: Mapping[str, Sequence[Figure]]) -> tuple[str, ...]:
     gain = gain_over(row, before)
     in_flight = row.params.get("bytes_in_flight")
     return (

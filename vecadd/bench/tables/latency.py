@@ -2,11 +2,9 @@
 
 from itertools import groupby
 
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.figures import Figure
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_seconds, show_size
 
 KINDS = ("independent", "chain")
 
@@ -21,8 +19,8 @@ _COLUMNS = columns(
     "instantiate",
     "destroy",
     "pays after",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 _SPARE = ("documents", "what changed", "destroy", "instantiate", "capture")
 
@@ -34,38 +32,38 @@ NOTES = (
 )
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """Small additions by how they are launched, and when a graph pays."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for (dtype, n, waits), cell in groupby(rows, key=lambda row: (row.dtype, row.n, chain(row))):
         table.add(f"{dtype} {show_size(n)} {KINDS[waits]}", style=Style.HEAD)
         previous = None
         for row in cell:
             table.add(
-                row.rung,
+                row.name,
                 *_figures(row),
-                *parts.told(row.rung, previous),
+                *parts.told(row.name, previous),
                 style=parts.style(row),
             )
-            previous = row.rung
-        table.rule()
+            previous = row.name
+        table.add_gap()
     table.notes = [*NOTES, *parts.document_notes(rows)]
     return [table]
 
 
-def gain(row: Row) -> float | None:
+def gain(row: Figure) -> float | None:
     """The gain over launch_loop in the same rounds; 1 for launch_loop."""
-    if row.rung == "launch_loop" and row.seconds:
+    if row.name == "launch_loop" and row.seconds:
         return 1.0
     return 1 / row.params["ratio"] if "ratio" in row.params else None
 
 
-def chain(row: Row) -> int:
+def chain(row: Figure) -> int:
     """1 where each addition waits for the one before, 0 where they are independent."""
     return int(bool(row.params.get("parameters", {}).get("chain")))
 
 
-def _figures(row: Row) -> tuple[str, ...]:
+def _figures(row: Figure) -> tuple[str, ...]:
     one, own_gain = row.params.get("seconds_per_add"), gain(row)
     return (
         str(row.params.get("parameters", {}).get("adds", "-")),
@@ -78,12 +76,12 @@ def _figures(row: Row) -> tuple[str, ...]:
     )
 
 
-def _maybe(row: Row, key: str) -> str:
+def _maybe(row: Figure, key: str) -> str:
     value = row.params.get(key)
     return show_seconds(value) if value else "-"
 
 
-def break_even(row: Row) -> str:
+def break_even(row: Figure) -> str:
     """From how many repeats a graph pays; "-" for rungs without a graph."""
     if "break_even" not in row.params:
         return "-"

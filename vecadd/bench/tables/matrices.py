@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.ladder import GAIN, OCCUPANCY, gain_over
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.figures import Figure
 from vecadd.model import product_operations
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_rate, show_seconds, show_size
 
 _COLUMNS = (
     "% limit",
@@ -24,8 +22,8 @@ _COLUMNS = (
     "occ. %",
     "regs",
     "shared",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 
 BEFORE, AFTER = "sgemm_tiled", "sgemm_tuned"  # the step whose occupancy doubled in the document
@@ -48,33 +46,33 @@ VOID = (
 )
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """The rungs of a sweep at each shape; of products also the document's columns."""
     table = Table(sweep, columns("rung", "seconds", "TFLOP/s" if sweep == "sgemm" else "GB/s", *_COLUMNS))
     for (dtype, shape), cell in groupby(rows, key=lambda row: (row.dtype, tuple(row.params["shape"]))):
         table.add(f"{dtype} {' x '.join(map(str, shape))}", style=Style.HEAD)
-        before: dict[str, list[Row]] = {}
+        before: dict[str, list[Figure]] = {}
         for row in cell:
-            told = parts.told(row.rung, next(reversed(before), None))
+            told = parts.told(row.name, next(reversed(before), None))
             table.add(row.label, *_figures(row, before), *told, style=parts.style(row))
             if row.seconds:
-                before.setdefault(row.rung, []).append(row)
-        table.rule()
+                before.setdefault(row.name, []).append(row)
+        table.add_gap()
     table.notes = [LIMIT[sweep], GAIN, MODEL, OCCUPANCY, SHARED, *parts.document_notes(rows)]
     return [table, _columns(rows)] if sweep == "sgemm" else [table]
 
 
-def rate(row: Row) -> float | None:
+def rate(row: Figure) -> float | None:
     """What a row's picture and table show: 1e12 operations a second of a product, else GB/s."""
     shape = row.params["shape"]
     return product_operations(*shape) / row.seconds / 1e12 if len(shape) == 3 and row.seconds else row.gbps
 
 
-def steps(rows: Sequence[Row]) -> list[str]:
+def steps(rows: Sequence[Figure]) -> list[str]:
     """The step from BEFORE to AFTER at each shape that both ran at: occupancy and time, a line each."""
     lines = []
     for shape in dict.fromkeys(tuple(row.params["shape"]) for row in rows):
-        found = {row.rung: row for row in rows if tuple(row.params["shape"]) == shape and row.seconds}
+        found = {row.name: row for row in rows if tuple(row.params["shape"]) == shape and row.seconds}
         before, after = found.get(BEFORE), found.get(AFTER)
         if before and after and before.seconds and after.seconds:
             lines.append(
@@ -86,12 +84,12 @@ def steps(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _columns(rows: list[Row]) -> Table:
+def _columns(rows: list[Figure]) -> Table:
     """Document 004's own columns of each rung, beside ours of the largest product."""
     names = ("rung", "its ms", "its block", "its grid", "its elements", "its KB", "its regs", "regs")
     shares = ("its occ. %", "achieved", "occ. %", "DRAM", "memory", "compute", "L2")
     table = Table("sgemm: document 004's columns", columns(*names, *shares))
-    largest = {row.rung: row for row in sorted(rows, key=lambda row: row.n)}
+    largest = {row.name: row for row in sorted(rows, key=lambda row: row.n)}
     for rung, its in recorded.SGEMM.items():
         if (row := largest.get(rung)) is None:
             continue
@@ -112,7 +110,7 @@ def _columns(rows: list[Row]) -> Table:
     return table
 
 
-def _figures(row: Row, before: dict[str, list[Row]]) -> tuple[str, ...]:
+def _figures(row: Figure, before: dict[str, list[Figure]]) -> tuple[str, ...]:
     gain, value, model = gain_over(row, before), rate(row), row.params.get("model_seconds")
     grid, waves = row.params.get("grid"), row.params.get("waves")
     return (

@@ -5,9 +5,8 @@ from typing import Any
 
 from vecadd import _core
 from vecadd.bench import recorded
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
-from vecadd.bench.tables.table import Style
+from vecadd.figures import Figure
+from vecadd.tables import Style, show_rate, show_seconds
 
 
 def rung_named(name: str) -> dict[str, Any] | None:
@@ -15,21 +14,21 @@ def rung_named(name: str) -> dict[str, Any] | None:
     return next((rung for rung in _core.rungs() if rung["name"] == name), None)
 
 
-def seconds(row: Row) -> str:
+def seconds(row: Figure) -> str:
     """The median, "failed", or "-" where nothing was timed."""
     return show_seconds(row.seconds) if row.seconds is not None else "failed" if row.error else "-"
 
 
-def rate(row: Row) -> str:
+def rate(row: Figure) -> str:
     """GB/s; "-" where there is none."""
     return "-" if row.gbps is None else show_rate(row.gbps)
 
 
-def fraction(row: Row) -> str:
+def fraction(row: Figure) -> str:
     """Percent of the limit, marked above 100, where the method must be wrong."""
     if row.fraction is None:
         return "-"
-    return f"{100 * row.fraction:.1f}" + (" !" if row.impossible else "")
+    return f"{100 * row.fraction:.1f}" + (" !" if row.is_impossible else "")
 
 
 def percent(share: float | None) -> str:
@@ -37,23 +36,23 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f}"
 
 
-def param(row: Row, name: str) -> str:
+def param(row: Figure, name: str) -> str:
     """A parameter of the row's; "-" where it has none."""
     value = row.params.get(name)
     return "-" if value is None else str(value)
 
 
-def style(row: Row) -> Style:
+def style(row: Figure) -> Style:
     """What stands out: a row that failed, and a race that was caught."""
     if not row.ok:
         return Style.FAILED
-    return Style.CAUGHT if "caught" in row.params else Style.PLAIN
+    return Style.EXPECTED_FAILURE if "caught" in row.params else Style.PLAIN
 
 
-def variant(row: Row, *, named: bool = True) -> str:
+def variant(row: Figure, *, named: bool = True) -> str:
     """The rung and its parameters, a line each; only the parameters where a line above names the rung."""
     parameters = [f"  {name} {value}" for name, value in row.params.get("parameters", {}).items()]
-    return "\n".join([row.rung, *parameters] if named else parameters or [row.rung])
+    return "\n".join([row.name, *parameters] if named else parameters or [row.name])
 
 
 def changes(rung: str, previous: str | None) -> str:
@@ -74,9 +73,9 @@ def told(rung: str, previous: str | None) -> tuple[str, str]:
     return documents(recorded.figures(rung)), changes(rung, previous)
 
 
-def document_notes(rows: Iterable[Row], figures: Iterable[recorded.Figure] | None = None) -> list[str]:
+def document_notes(rows: Iterable[Figure], figures: Iterable[recorded.Figure] | None = None) -> list[str]:
     """Notes on these rows' rungs, and what the figures were measured on: by default the figures of `told`."""
-    rungs = dict.fromkeys(row.rung for row in rows)
+    rungs = dict.fromkeys(row.name for row in rows)
     if figures is None:
         figures = [figure for rung in rungs for figure in recorded.figures(rung)]
     notes = [f"{rung}: {recorded.NOTES[rung]}" for rung in rungs if rung in recorded.NOTES]
@@ -84,6 +83,6 @@ def document_notes(rows: Iterable[Row], figures: Iterable[recorded.Figure] | Non
     return [*notes, f"the documents: {legend}"] if legend else notes
 
 
-def caught(rows: Iterable[Row]) -> list[str]:
+def caught(rows: Iterable[Figure]) -> list[str]:
     """What the check found in rungs that are wrong on purpose."""
-    return [f"{row.name} is caught: {row.params['caught']}" for row in rows if "caught" in row.params]
+    return [f"{row.title} is caught: {row.params['caught']}" for row in rows if "caught" in row.params]

@@ -1,11 +1,9 @@
 """Half the bytes an element: contestants by size, three speed-ups, and document 001's claims tested."""
 
 from vecadd.bench import recorded
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.figures import Figure
+from vecadd.tables import Column, Style, Table, columns, show_gain, show_seconds, show_size
 
 CPU, BASE = ("numpy", "float32"), ("naive", "float32")  # (rung, dtype) that the first two speed-ups are over
 STEPS = ("half", "half2", "half8", "half8_pack")  # the third is of each of these over the one before
@@ -38,22 +36,22 @@ NOTES = (
 Times = dict[tuple[str, str], float]
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """16-bit beside 32-bit elements, with the document's steps, crossovers and claims."""
-    table = Table(sweep, _COLUMNS, spare=_SPARE)
+    table = Table(sweep, _COLUMNS, optional_columns=_SPARE)
     for n in dict.fromkeys(row.n for row in rows):
         group = [row for row in rows if row.n == n]
         table.add(show_size(n), style=Style.HEAD)
-        times = {(row.rung, row.dtype): row.seconds for row in group if row.seconds}
+        times = {(row.name, row.dtype): row.seconds for row in group if row.seconds}
         documents = {
             (figure.rung, "float32" if figure.rung in ("numpy", "naive", "float4") else "float16"): figure.seconds
-            for rung in dict.fromkeys(row.rung for row in group)
+            for rung in dict.fromkeys(row.name for row in group)
             for figure in recorded.figures(rung, n=n)
         }
         for row in group:
-            table.add(row.rung, row.dtype, *_figures(row, times, documents), style=parts.style(row))
-        table.rule()
-    rungs = dict.fromkeys(row.rung for row in rows)
+            table.add(row.name, row.dtype, *_figures(row, times, documents), style=parts.style(row))
+        table.add_gap()
+    rungs = dict.fromkeys(row.name for row in rows)
     shown = [figure for rung in rungs for figure in recorded.FIGURES if figure.n and figure.rung == rung]
     table.notes = [*NOTES, *crossovers(rows), *claims(rows), *parts.document_notes(rows, shown)]
     return [table]
@@ -70,14 +68,14 @@ def speedups(rung: str, dtype: str, times: Times) -> tuple[float | None, float |
     return cpu, base, step
 
 
-def crossovers(rows: list[Row]) -> list[str]:
+def crossovers(rows: list[Figure]) -> list[str]:
     """From which size on each GPU rung is faster than numpy float32, a line a dtype."""
-    cpu = {row.n: row.seconds for row in rows if (row.rung, row.dtype) == CPU and row.seconds}
+    cpu = {row.n: row.seconds for row in rows if (row.name, row.dtype) == CPU and row.seconds}
     lines = []
     for dtype in dict.fromkeys(row.dtype for row in rows):
         found = []
-        for rung in dict.fromkeys(row.rung for row in rows if row.dtype == dtype and row.rung != CPU[0]):
-            own = {row.n: row.seconds for row in rows if (row.rung, row.dtype) == (rung, dtype) and row.seconds}
+        for rung in dict.fromkeys(row.name for row in rows if row.dtype == dtype and row.name != CPU[0]):
+            own = {row.n: row.seconds for row in rows if (row.name, row.dtype) == (rung, dtype) and row.seconds}
             common = sorted(own.keys() & cpu.keys())
             slower = [n for n in common if own[n] >= cpu[n]]
             faster = [n for n in common if not slower or n > slower[-1]]
@@ -88,15 +86,15 @@ def crossovers(rows: list[Row]) -> list[str]:
     return lines
 
 
-def claims(rows: list[Row]) -> list[str]:
+def claims(rows: list[Figure]) -> list[str]:
     """Document 001's claims, and whether these rows agree; claims without a measurement are left out."""
-    at = {(row.rung, row.dtype, row.n): row for row in rows if row.seconds}
+    at = {(row.name, row.dtype, row.n): row for row in rows if row.seconds}
     return [
         line for line in (_cpu_wins(at), _launch(at), _baseline(at), *_half_the_bytes(at), _half2_or_pack(at)) if line
     ]
 
 
-At = dict[tuple[str, str, int], Row]
+At = dict[tuple[str, str, int], Figure]
 
 
 def _ratio(at: At, slower: tuple[str, str], faster: tuple[str, str], n: int) -> float | None:
@@ -164,18 +162,18 @@ def _half2_or_pack(at: At) -> str:
     )
 
 
-def _figures(row: Row, times: Times, documents: Times) -> tuple[str, ...]:
-    document = documents.get((row.rung, row.dtype))
+def _figures(row: Figure, times: Times, documents: Times) -> tuple[str, ...]:
+    document = documents.get((row.name, row.dtype))
     return (
         parts.seconds(row),
         parts.rate(row),
         parts.fraction(row),
-        *map(_times, speedups(row.rung, row.dtype, times)),
+        *map(_times, speedups(row.name, row.dtype, times)),
         parts.percent(row.params.get("launch_share")),
         parts.param(row, "registers"),
         parts.percent(row.params.get("occupancy")),
         show_seconds(document) if document else "-",
-        *map(_times, speedups(row.rung, row.dtype, documents)),
+        *map(_times, speedups(row.name, row.dtype, documents)),
     )
 
 

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from vecadd.bench import cold, recorded, steps
-from vecadd.bench.axes import show_size
-from vecadd.bench.results import Row
-from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.ladder import gain_over
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.figures import Figure
+from vecadd.tables import Style, Table, columns, prose, show_gain, show_seconds, show_size
 
 _COLUMNS = columns(
     "rung",
@@ -20,8 +18,8 @@ _COLUMNS = columns(
     "model",
     "of model",
     "gain",
-    Column("documents", right=False, share=2),
-    Column("what changed", right=False, share=3),
+    prose("documents", 2),
+    prose("what changed", 3),
 )
 
 NOTES = (
@@ -32,21 +30,21 @@ NOTES = (
 )
 
 
-def tables(sweep: str, rows: list[Row]) -> list[Table]:
+def tables(sweep: str, rows: list[Figure]) -> list[Table]:
     """A table of the round trips, and one of the stages where they were measured."""
     whole = [row for row in rows if "stage" not in row.params]
     stages = [row for row in rows if "stage" in row.params]
     return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
 
 
-def cold_start(rows: list[Row]) -> Table:
+def cold_start(rows: list[Figure]) -> Table:
     """What a process that has just begun pays once, beside the same on the processor and document 004's figures."""
     table = Table(
         "cold start",
-        columns("stage", "GPU", "its GPU", "processor", "its processor", Column("what it does", right=False, share=1)),
-        spare=("what it does",),
+        columns("stage", "GPU", "its GPU", "processor", "its processor", prose("what it does")),
+        optional_columns=("what it does",),
     )
-    (row,) = [row for row in rows if row.rung == cold.ROW]
+    (row,) = [row for row in rows if row.name == cold.ROW]
     gpu, cpu = row.params["gpu"], row.params["cpu"]
     told = {
         **cold.STAGES,
@@ -65,12 +63,12 @@ def cold_start(rows: list[Row]) -> Table:
     return table
 
 
-def _round_trips(sweep: str, rows: list[Row]) -> Table:
-    table = Table(sweep, _COLUMNS, spare=("documents", "what changed", "% link", "of model", "model"))
+def _round_trips(sweep: str, rows: list[Figure]) -> Table:
+    table = Table(sweep, _COLUMNS, optional_columns=("documents", "what changed", "% link", "of model", "model"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
-        before: dict[str, list[Row]] = {}
-        for rung, group in groupby(cell, key=lambda row: row.rung):
+        before: dict[str, list[Figure]] = {}
+        for rung, group in groupby(cell, key=lambda row: row.name):
             told: tuple[str, ...] = parts.told(rung, previous=next(reversed(before), None))
             for row in group:
                 gain = gain_over(row, before)
@@ -84,12 +82,12 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
                 told = ()
                 if row.seconds:
                     before.setdefault(rung, []).append(row)
-        table.rule()
+        table.add_gap()
     table.notes = [*NOTES, *_told(rows), *parts.document_notes(rows)]
     return table
 
 
-def _told(rows: list[Row]) -> list[str]:
+def _told(rows: list[Figure]) -> list[str]:
     """Notes from the rows that were not measured in rounds, a line each."""
     lines: list[str] = []
     for row in rows:
@@ -99,11 +97,11 @@ def _told(rows: list[Row]) -> list[str]:
             ", ".join(f"{name} {show_seconds(value)}" for name, value in row.params[where].items() if name != "checked")
             for where in ("gpu", "cpu")
         )
-        lines += [f"{row.rung} on the GPU: {gpu}", f"{row.rung} on the processor alone: {cpu}"]
+        lines += [f"{row.name} on the GPU: {gpu}", f"{row.name} on the processor alone: {cpu}"]
     return lines
 
 
-def _figures(row: Row) -> tuple[str, ...]:
+def _figures(row: Figure) -> tuple[str, ...]:
     model = row.params.get("model_seconds")
     return (
         parts.seconds(row),
@@ -115,7 +113,7 @@ def _figures(row: Row) -> tuple[str, ...]:
     )
 
 
-def _stages(sweep: str, rows: list[Row]) -> Table:
+def _stages(sweep: str, rows: list[Figure]) -> Table:
     table = Table(
         f"{sweep}: document 004's stages",
         columns(
@@ -129,14 +127,14 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
             "its to host",
             "its to device",
             "its k : m",
-            Column("made of", right=False, share=1),
+            prose("made of"),
         ),
-        spare=("made of", "its k : m", "its to device", "its to host", "its kernel"),
+        optional_columns=("made of", "its k : m", "its to device", "its to host", "its kernel"),
     )
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         for row in cell:
-            stage = recorded.STAGES.get((row.rung, row.params.get("kernel", "")))
+            stage = recorded.STAGES.get((row.name, row.params.get("kernel", "")))
             table.add(
                 row.params["stage"],
                 parts.seconds(row),
@@ -145,7 +143,7 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
                 row.label,
                 style=parts.style(row),
             )
-        table.rule()
+        table.add_gap()
     table.notes = [
         "kernel : memory: percent of the three, in which what overlaps counts for each; its: document 004's, "
         f"{recorded.SETTINGS['004a']}, with the percent that it prints",

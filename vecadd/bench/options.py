@@ -1,7 +1,8 @@
-"""The axes of a run: which sizes, dtypes and rungs, as the options give them."""
+"""The options of a run: which sizes, dtypes and rungs."""
 
 import re
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,19 +10,20 @@ import numpy as np
 
 from vecadd import _core
 from vecadd._names import unknown
+from vecadd.bench.contestants import CALLS, CUBLAS
 
-DEFAULT_SIZES = tuple(2**power for power in range(10, 29, 2))
-DEFAULT_DTYPES = ("float32",)
 DEFAULT_SECONDS = 2.0  # of timed work a cell
 BRIEF_SECONDS = 0.4  # a cell of a run of all sweeps: some 50 cells, whose checks take half as long again
+
+OTHERS = ("cold_start", "download_touched", "download_untouched")  # that sweeps measure beside rungs and calls
 
 _SIZE = re.compile(r"(?:(?P<base>\d+)(?:\^|\*\*)(?P<power>\d+)|(?P<plain>\d+)|(?P<float>\d+(?:\.\d+)?[eE]\+?\d+))")
 
 
 @dataclass(frozen=True)
-class Axes:
+class Options:
     """What to measure. ``sizes`` and ``dtypes`` are None for those of the sweep, ``rungs`` for all; ``block`` is the
-    threads a block of the device rungs, 0 for each rung's own. A ``brief`` run shortens the sweeps' own axes."""
+    threads a block of the device rungs, 0 for each rung's own. A ``brief`` run has fewer sizes."""
 
     sizes: tuple[int, ...] | None = None
     dtypes: tuple[str, ...] | None = None
@@ -38,31 +40,32 @@ class Axes:
         """Whether the rung was asked for by name: some run only then."""
         return self.rungs is not None and rung in self.rungs
 
-    def sizes_of(self, own: tuple[int, ...], brief: tuple[int, ...]) -> tuple[int, ...]:
+    def choose_sizes(self, own: Sequence[int], brief: Sequence[int]) -> Sequence[int]:
         """The sizes that were asked for, else the sweep's own, or its few for a brief run."""
         return self.sizes or (brief if self.brief else own)
 
 
-def sizes(text: str) -> tuple[int, ...]:
+def powers(first: int, last: int, step: int = 1) -> tuple[int, ...]:
+    """The powers of two from 2^first to 2^last."""
+    return tuple(2**power for power in range(first, last + 1, step))
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
     """ "2^10,1e6,1000" as element counts, each once."""
     return tuple(dict.fromkeys(_size(part) for part in _parts(text)))
 
 
-def dtypes(text: str) -> tuple[str, ...]:
+def parse_dtypes(text: str) -> tuple[str, ...]:
     """ "float32,int8" as names of dtypes that some rung takes."""
     return _known(text, "dtype", tuple(dict.fromkeys(name for rung in _core.rungs() for name in rung["dtypes"])))
 
 
-def rungs(text: str) -> tuple[str, ...]:
-    """ "numpy,threads" as names of rungs of this build, and of the rows that are none."""
-    from vecadd.bench import cold, matrices
-    from vecadd.bench.contestants import CALLS, DOWNLOADS
-
-    others = (cold.ROW, matrices.CUBLAS, *DOWNLOADS)
-    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), *others))
+def parse_rungs(text: str) -> tuple[str, ...]:
+    """ "numpy,threads" as names of rungs of this build, and of what is measured beside them."""
+    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), CUBLAS, *OTHERS))
 
 
-def block(text: str) -> int:
+def parse_block(text: str) -> int:
     """Threads a block: a multiple of 32 up to 1024."""
     value = int(text) if text.isdecimal() else 0
     if not 32 <= value <= 1024 or value % 32:
@@ -70,7 +73,7 @@ def block(text: str) -> int:
     return value
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """An argument in seconds, above 0; raises ArgumentTypeError for any other."""
     try:
         value = float(text)
@@ -81,14 +84,14 @@ def seconds(text: str) -> float:
     return value
 
 
-def of_ml_dtypes(name: str) -> bool:
+def needs_ml_dtypes(name: str) -> bool:
     """Whether the dtype is one that the package ml_dtypes has and NumPy has not."""
     return name in _core.DTYPES and not hasattr(np, name)
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
+def find_dtype(name: str) -> np.dtype[Any]:
     """NumPy's dtype of that name, or ml_dtypes' of those that vecadd adds."""
-    if not of_ml_dtypes(name):
+    if not needs_ml_dtypes(name):
         return np.dtype(name)
     try:
         import ml_dtypes
@@ -96,11 +99,6 @@ def dtype_named(name: str) -> np.dtype[Any]:
         raise ArgumentTypeError(f"{name} needs the package ml_dtypes: pip install ml_dtypes") from None
     dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return dtype
-
-
-def show_size(n: int) -> str:
-    """Powers of two from 2^10 on as such, other sizes in digits."""
-    return f"2^{n.bit_length() - 1}" if n >= 1024 and n & (n - 1) == 0 else str(n)
 
 
 def _parts(text: str) -> list[str]:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from vecadd.bench import limits
+from vecadd.bench import probes
 
 ONCE: dict[str, Callable[..., Any]] = {
-    name: cache(getattr(limits, name)) for name in dir(limits) if name.startswith("probe_")
+    name: cache(getattr(probes, name)) for name in dir(probes) if name.startswith("probe_")
 }

@@ -2,12 +2,12 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench.buffers import HOST, Buffers
+from vecadd.bench.operands import HOST, Buffers
 
 DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: reuse of a full L2 would be 3 % of its traffic
 PROBE_ROUNDS = 10
@@ -18,17 +18,29 @@ ONE_THREADS = 64 << 20  # bytes of the largest arrays probed with one thread: 10
 HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 128 << 20)  # bytes; the largest exceed every cache
 
 
-class Limit(Protocol):
-    """A bound for one cell. ``round()`` is called among the rounds of the rungs; ``gbps`` is read after the last."""
+class Limit:
+    """A bound for one cell in GB/s, known before the rounds; None where there is none. Those that are probed among the
+    rounds say more: ``round()`` is called once a round, ``gbps`` is read after the last."""
 
-    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
-    def round(self) -> None: ...
-    def close(self) -> None: ...
+    def __init__(self, gbps: float | None = None) -> None:
+        self._known = gbps
+
     @property
-    def gbps(self) -> float | None: ...
+    def gbps(self) -> float | None:
+        """The bound."""
+        return self._known
+
+    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
+        """Called before the first round, with the operands by the name of their memory."""
+
+    def round(self) -> None:
+        """Probes once."""
+
+    def close(self) -> None:
+        """Called after the last round, whatever happened."""
 
 
-class HostLimit:
+class HostLimit(Limit):
     """The best rate over threads, partitions and kinds of store, on the arrays that the rungs add."""
 
     def __init__(self) -> None:
@@ -37,37 +49,30 @@ class HostLimit:
         self._probe: _core.HostLimit | None = None
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
+        """Prepares a probe of these operands."""
         a, b, out, _ = buffers[HOST.name][0]
         self._nbytes = 3 * (a.nbytes // WORD * WORD)
         if self._nbytes:
             self._probe = _core.HostLimit(a, b, out)
 
     def round(self) -> None:
+        """Adds them by each variant."""
         if self._probe is not None:
             self._rounds.append(self._probe.round())
 
     def close(self) -> None:
+        """Lets go of the operands."""
         self._probe = None
 
     @property
     def gbps(self) -> float | None:
+        """The best variant's rate in its best round."""
         return self._nbytes / min(self._rounds) / 1e9 if self._rounds and min(self._rounds) > 0 else None
 
     @property
     def typical(self) -> float | None:
         """Seconds of the best variant in the median round: a fair limit for the medians of others."""
         return statistics.median(self._rounds) if self._rounds else None
-
-
-class FixedLimit:
-    """A bound in GB/s that holds for every cell of its kind, measured once; None where there is no bound."""
-
-    def __init__(self, gbps: float | None) -> None:
-        self.gbps = gbps
-
-    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
-    def round(self) -> None: ...
-    def close(self) -> None: ...
 
 
 def device_gbps(read: float, write: float, reads: int = 2) -> float:

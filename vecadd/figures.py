@@ -1,0 +1,426 @@
+"""Figures: measured numbers with what bounds them, and the result files that hold them.
+
+A result file is a JSON object. Each entry of a field that is an object has a line of its own, and so does each object
+of a field that is a list of objects: a row a line. Two recordings then differ by the rows that differ, and a line of
+`grep` is a whole row.
+
+    {
+     "schema": 1,
+     "meta": {
+      "machine": "h200",
+      "date": "2026-11-22T00:43:39+00:00"
+     },
+     "rows": [
+      {"sweep": "host", "rung": "threads", "dtype": "float32", "n": 1024, ...},
+      {"sweep": "host", "rung": "threads", "dtype": "float32", "n": 4096, ...}
+     ]
+    }
+
+`vecadd bench`, `vecadd profile` and the peers write "meta" and "rows" (a `Run`); `vecadd check` and the fuzz program
+write fields of their own in the same form.
+
+"schema" is the version of what fields mean. It rises where a reader of the version before would misread a file; a new
+field that may be ignored needs no new version.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.resources.abc import Traversable
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from vecadd._command import STDOUT, descriptor
+from vecadd._temporary import temporary_name
+from vecadd.tables import SECONDS, show_size
+
+SCHEMA = 1  # the version that is written; the only one that is read
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number, with its place among others and what bounds it. Rates in GB/s (1e9 bytes a second) count
+    every array once."""
+
+    sweep: str
+    name: str  # the rung's, or that of what else was measured
+    dtype: str = ""
+    n: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    value: float | None = None  # the median; None where it failed
+    unit: str = "s"
+    spread: Range | None = None  # p10 and p90 of the samples
+    bytes: int = 0  # that moved, each array once
+    limit: float | None = None  # the best possible GB/s, by a probe of the same run
+    checked: bool = False
+    error: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """The value of a figure that is a time."""
+        return None if self.value is None or self.unit not in SECONDS else self.value * SECONDS[self.unit]
+
+    @property
+    def gbps(self) -> float | None:
+        """The rate of what took so long; None of what moved nothing."""
+        return self.bytes / self.seconds / 1e9 if self.seconds and self.bytes else None
+
+    @property
+    def fraction(self) -> float | None:
+        """The rate's share of the limit; above 1 the method is wrong, not the rung fast."""
+        return self.gbps / self.limit if self.gbps and self.limit else None
+
+    @property
+    def title(self) -> str:
+        """The figure's name in one line: "transfer pinned (pageable) float32 2^20"."""
+        block = f" block {self.params.get('block')}" if self.sweep == "blocksize" else ""
+        return f"{self.sweep} {self.label}{block} {self.dtype} {show_size(self.n)}"
+
+    @property
+    def label(self) -> str:
+        """The name, its parameters, and its memory or clock where the neighbouring figures have another."""
+        notes = [f"{name} {self.params.get(name, value)}" for name, value in self.params.get("parameters", {}).items()]
+        notes += [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.name) != self.name]
+        return f"{self.name} ({', '.join(notes)})" if notes else self.name
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether it is above its limit."""
+        return self.fraction is not None and self.fraction > 1
+
+    @property
+    def ok(self) -> bool:
+        """Whether it neither failed nor is impossible."""
+        return self.error is None and not self.is_impossible
+
+    def with_params(self, **more: Any) -> "Figure":
+        """This figure with more parameters."""
+        return replace(self, params={**self.params, **more})
+
+
+@dataclass(frozen=True)
+class Run:
+    """The figures of one run, and where, when and how they were measured. ``path`` is the file that they were read
+    from; None where they were just measured."""
+
+    meta: Mapping[str, Any]
+    figures: Sequence[Figure]
+    path: Path | Traversable | None = None
+
+    def of_sweep(self, name: str) -> "Run":
+        """The same run with the figures of this sweep alone."""
+        return replace(self, figures=[figure for figure in self.figures if figure.sweep == name])
+
+
+def show_date(meta: Mapping[str, Any]) -> str:
+    """The day and the commit of a recording; the day alone where the commit is unknown."""
+    commit = str(meta.get("commit") or "")
+    changes = " with uncommitted changes" if commit.endswith("+") else ""  # see machine.commit
+    return str(meta["date"])[:10] + (f", commit {commit.removesuffix('+')}{changes}" if commit else "")
+
+
+# Writing
+
+
+def write_run(path: Path | str, meta: Mapping[str, Any], figures: Iterable[Figure]) -> None:
+    """Writes a run's result file, whole or not at all."""
+    write_json(path, {"meta": meta, "rows": [row_of_figure(figure) for figure in figures]})
+
+
+def write_json(path: Path | str, content: Mapping[str, Any]) -> None:
+    """Writes any result file, whole or not at all."""
+    replace_file(path, json_text(content))
+
+
+def row_of_figure(figure: Figure) -> dict[str, Any]:
+    """The figure as a row of a result file."""
+    return {
+        "sweep": figure.sweep,
+        "rung": figure.name,
+        "dtype": figure.dtype,
+        "n": figure.n,
+        "params": figure.params,
+        "seconds": figure.seconds,
+        "spread": figure.spread,
+        "bytes": figure.bytes,
+        "gbps": figure.gbps,
+        "limit_gbps": figure.limit,
+        "fraction": figure.fraction,
+        "checked": figure.checked,
+        "error": figure.error,
+    }
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The text of a result file: the schema's version and then these fields."""
+    fields = {"schema": SCHEMA, **content}
+    return _lines("{}", [f"{json.dumps(name)}: {_field_text(value)}" for name, value in fields.items()]) + "\n"
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, Mapping) and value:
+        return _lines("{}", [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()], " ")
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        return _lines("[]", [json.dumps(each) for each in value], " ")
+    return json.dumps(value)
+
+
+def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
+    separator = f",\n{indent} "
+    return f"{brackets[0]}\n{indent} {separator.join(lines)}\n{indent}{brackets[1]}"
+
+
+def replace_file(path: Path | str, content: str | bytes) -> None:
+    """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output.
+
+    A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices are written to, not
+    replaced, and so is what is open here (/dev/stdout), a file too.
+    Text is UTF-8 in every locale, as pages declare and Prometheus requires. A byte of a file's name that is no UTF-8 is
+    written as an escape.
+    """
+    data = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
+    try:
+        if path == STDOUT:
+            binary = getattr(sys.stdout, "buffer", None)
+            if binary is None:  # of a notebook
+                sys.stdout.write(data.decode())
+            else:
+                sys.stdout.flush()
+                binary.write(data)
+                binary.flush()
+            return
+        path = Path(path)
+        if (opened := descriptor(path)) is not None:
+            with suppress(AttributeError, ValueError):  # of a program that has none, or has closed it
+                sys.stdout.flush()
+            with os.fdopen(os.dup(opened), "wb") as stream:  # behind what was written there
+                stream.write(data)
+        elif path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace_regular_file(path.resolve(), data)
+    except OSError as error:  # which may name the temporary, or nothing where a disk is full
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _replace_regular_file(path: Path, data: bytes) -> None:
+    """The file is closed before it takes the name: some file systems report only then that they have not written."""
+    temporary = temporary_name(path)
+    try:
+        temporary.write_bytes(data)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+# Reading
+
+
+def read_run(path: Path | Traversable) -> Run:
+    """The run in a result file; raises ValueError, which names the file, for any other file, and OSError."""
+    return run_of_content(path, parse_json(path, read_text(path)))
+
+
+def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
+    """`read_run` of what has been read: a pipe can be read once."""
+    content = checked_fields(path, content)
+    try:
+        check_kinds("meta", content["meta"], _META)
+        check_kinds("rows", content["rows"], [_ROW])
+        return Run(content["meta"], [figure_of_row(row) for row in content["rows"]], path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
+
+
+def figure_of_row(row: Mapping[str, Any]) -> Figure:
+    """The figure in a row of a result file. Raises KeyError, TypeError or ValueError where there is none."""
+    return Figure(
+        sweep=row["sweep"],
+        name=row["rung"],
+        dtype=row["dtype"],
+        n=row["n"],
+        params=row["params"],
+        value=row["seconds"],
+        spread=_range(row["spread"]),
+        bytes=row["bytes"],
+        limit=row["limit_gbps"],
+        checked=row["checked"],
+        error=row["error"],
+    )
+
+
+def read_fields(path: Path | Traversable) -> dict[str, Any]:
+    """The fields of any result file, without its schema's version.
+
+    Raises ValueError for a file that is not a result file, or of a version that is not read.
+    """
+    return checked_fields(path, parse_json(path, read_text(path)))
+
+
+def read_text(path: Path | Traversable) -> str:
+    """The file's text. Raises ValueError, which names the file, where it has none, and OSError. A device is refused:
+    /dev/zero has no end."""
+    if isinstance(path, Path) and path.is_char_device():
+        raise ValueError(f"{path} is not a result file: it is a device")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
+
+
+def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
+    """The object that is a result file's text. Raises ValueError, which names the file, where it holds none."""
+    try:
+        content = json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a result file: it holds no object")
+    return content
+
+
+def checked_fields(path: Path | Traversable, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content without its schema's version. Raises ValueError for another version than SCHEMA."""
+    if "schema" not in content:
+        raise ValueError(f'{path} is not a result file: it has no "schema"')
+    found = content["schema"]
+    if type(found) is not int or found != SCHEMA:
+        newer = type(found) is int and found > SCHEMA
+        advice = "install the vecadd that wrote it, or a newer one" if newer else "measure again to replace it"
+        raise ValueError(
+            f"{path} is a result file of schema {json.dumps(found)}; this vecadd reads schema {SCHEMA}: {advice}"
+        )
+    return {name: value for name, value in content.items() if name != "schema"}
+
+
+def _range(found: Any) -> Range | None:
+    """Raises TypeError or ValueError where it is something else than two numbers, or null."""
+    if found is None:
+        return None
+    check_kinds("spread", found, [NUMBER])
+    low, high = found
+    return low, high
+
+
+# Kinds of values. A file that was written by hand, or damaged, is refused by its name when it is read, and not by the
+# picture or the table that meets the field first.
+
+NUMBER = (int, float)
+NO = type(None)
+OTHERS = "*"  # of an object: the fields that are not named
+_MOST = 2**63  # whole numbers lie below it, as C's int64_t does; a float can hold each, rounded
+
+
+class Whole(dict[str, Any]):
+    """The kinds of an object's fields, all of which have to be there."""
+
+
+class Columns(dict[str, Any]):
+    """The kinds of an object's fields, of which those that are lists have one length."""
+
+
+class Positive(tuple[type, ...]):
+    """Types, whose numbers are above zero."""
+
+
+# A kind is a type, several types, the kinds of an object's fields, or in a list the kind of each entry; a list of
+# several kinds has as many entries.
+Kind = type | tuple[type, ...] | Mapping[str, Any] | list[Any]
+
+_ROW: Mapping[str, Kind] = {
+    **dict.fromkeys(("sweep", "rung", "dtype"), str),
+    **dict.fromkeys(("n", "bytes"), int),
+    "seconds": Positive((*NUMBER, NO)),
+    **dict.fromkeys(("gbps", "limit_gbps", "fraction"), (*NUMBER, NO)),
+    "checked": bool,
+    "error": (str, NO),
+    "params": {
+        "parameters": {OTHERS: int},
+        "stages": {OTHERS: NUMBER},
+        **dict.fromkeys(("clock", "experiment", "form", "kernel", "load", "memory", "stage"), str),
+        **dict.fromkeys(("block", "bytes_in_flight", "registers"), int),
+        **dict.fromkeys(("model_seconds", "seconds_per_add", "waves"), NUMBER),
+        **dict.fromkeys(("break_even", "launch_share", "link_fraction", "occupancy"), (*NUMBER, NO)),
+        "grid": [int],
+        "shape": [int],
+        **dict.fromkeys(("capture", "destroy", "instantiate"), NUMBER),
+        "ratio": Positive(NUMBER),
+        "timeline": [[str, int, int, NUMBER, NUMBER]],  # as vecadd.bench.timeline.Step has them
+    },
+}
+
+_META: Mapping[str, Kind] = {
+    **dict.fromkeys(("date", "machine", "method"), str),
+    **dict.fromkeys(("commit", "driver"), (str, NO)),
+    **dict.fromkeys(("clocks", "versions"), dict),
+    "failures": [str],
+    "skipped": [str],
+    "contamination": {
+        **dict.fromkeys(("cpus", "load_average"), NUMBER),
+        **dict.fromkeys(("gpu_processes", "ecc_errors"), (*NUMBER, NO)),
+        "throttled": {OTHERS: (*NUMBER, NO)},
+        "link_width": [{OTHERS: (int, NO)}],
+    },
+    "cpu": {"model": (str, NO), "simd": (str, NO), "simd_levels": [str], OTHERS: int},
+    "gpu": [{"name": str, "compute_capability": str, "ecc": (bool, NO), OTHERS: (*NUMBER, NO)}],
+    "limits": {
+        "device": {OTHERS: NUMBER},
+        "latency": {OTHERS: NUMBER},
+        "launch": Columns({"bytes": [NUMBER], "fresh_node_seconds": [NUMBER], OTHERS: NUMBER}),
+        "link": {OTHERS: NUMBER},
+        "loaded": Columns({OTHERS: [NUMBER]}),
+        OTHERS: dict,
+    },
+}
+
+
+def check_kinds(name: str, value: Any, kind: Kind) -> None:
+    """Raises TypeError, which names the field, where a value or one within it is of another kind. Fields that are not
+    there are not looked for, but for those of a Whole."""
+    if isinstance(kind, Mapping):
+        check_kinds(name, value, dict)
+        if isinstance(kind, Whole) and (missing := [field for field in kind if field not in value]):
+            raise TypeError(f"{name} has no {', '.join(missing)}")
+        lengths = {len(within) for within in value.values() if isinstance(within, list)}
+        if isinstance(kind, Columns) and len(lengths) > 1:
+            raise TypeError(f"{name} has lists of {' and '.join(map(str, sorted(lengths)))} entries")
+        for field_name, within in value.items():
+            if (known := kind.get(field_name, kind.get(OTHERS))) is not None:
+                check_kinds(f"{name}.{field_name}", within, known)
+    elif isinstance(kind, list):
+        check_kinds(name, value, (list, tuple))  # a tuple in no file, but in what a process answers
+        if len(kind) > 1 and len(value) != len(kind):
+            raise TypeError(f"{name} has {len(value)} entries, not {len(kind)}")
+        for place, entry in enumerate(value):
+            check_kinds(f"{name}[{place}]", entry, kind[place % len(kind)])
+    else:
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            called = [word for kind, word in _KIND_NAMES.items() if kind in kinds]
+            raise TypeError(f"{name} is {json.dumps(value)[:40]}, not {' or '.join(called)}")
+        if isinstance(value, int | float):
+            if not abs(value) < (_MOST if isinstance(value, int) else inf):
+                raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is no number in range")
+            if isinstance(kind, Positive) and value <= 0:
+                raise TypeError(f"{name} is {json.dumps(value)[:40]}, not above zero")
+
+
+_KIND_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    float: "another number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+    NO: "null",
+}
