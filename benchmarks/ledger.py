@@ -50,7 +50,7 @@ from vecadd.figures import Figure, row_of_figure
 from vecadd.tables import markdown, show_gain, show_rate, show_seconds, show_size
 
 MACHINE = "h200"  # whose rows decide: the sentences speak of its GPU
-NEAR = 0.05  # a step holds where our gain is this near to the document's
+NEAR = 0.05  # a step is confirmed where our gain is this near to the document's
 VERDICTS = ("holds", "holds on its card", "refuted", "the document's slip", "open")
 HOLDS, ON_ITS_CARD, *_, OPEN = VERDICTS
 HEAD = ["claim", "its figure", "ours", "holds at", "verdict", "why", "shown by"]

@@ -25,7 +25,7 @@ WITHIN = 0.10
 # Why the model misses some rungs: effects that it leaves out, seen on an H200. A name is a rung, or a sweep and a rung.
 # "Probably" marks reasons that were not measured.
 EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
-    (("race",), "probably warps that store to and load from one address hold each other up; no probe has two of them"),
+    (("race",), "probably warps that store to and load from one address delay each other; no probe has two of them"),
     (("divergent", "strided"), "accesses to sectors in part are slower than to whole ones, which the L2's probe makes"),
     (("coarsen2", "coarsen4"), "lookups, loads and partial stores add up, where small or narrow grids overlap them"),
     (("block_shape", "index_dim3", "offset"), "an index's instructions, and threads without work, are counted roughly"),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.pictures
 
-Each file names in its text chunk "Source" the recorded run that it was drawn from; a test holds it against that run.
+Each file names in its text chunk "Source" the recorded run that it was drawn from; a test compares the two.
 """
 
 import io

@@ -30,7 +30,7 @@ import numpy as np
 import zarr
 
 import vecadd
-from benchmarks.tables.stores import DISK, REFERENCE, table
+from benchmarks.tables.sweeps import DISK, REFERENCE, stores_table
 from vecadd._command import target
 from vecadd.bench import machine
 from vecadd.figures import Figure, write_run
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs = [{"contestant": name, **in_child(name, Path(folder), given.workers)} for name in order]
     asked = {name: getattr(given, name) for name in ("mib", "chunk", "compressor", "workers")}
     rows = [row_of(name, runs, asked) for name in chosen]
-    Screen(sys.stderr).show([table(rows, missing)])
+    Screen(sys.stderr).show([stores_table(rows, missing)])
     if given.json is not None:
         found = machine.conditions_since(conditions)
         meta = machine.meta(info(), found, method=METHOD, clocks={SWEEP: CLOCK}, missing=missing, rounds=given.rounds)
@@ -139,13 +139,13 @@ def measured(name: str, folder: Path, workers: int) -> dict[str, Any]:
 
 
 def reset_peak() -> int:
-    """Bytes that this process holds; the peak is counted anew from here on."""
+    """Bytes that this process has; the peak is counted anew from here on."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 
 
 def peak() -> int:
-    """The most bytes that this process held since."""
+    """The most bytes that this process has had since."""
     return _memory("VmHWM")
 
 
@@ -188,7 +188,7 @@ def here(workers: int) -> Iterator[OnWorkers]:
 
 @contextlib.contextmanager
 def on_cluster(workers: int) -> Iterator[OnWorkers]:
-    """A cluster of so many processes with a thread each, whose client is the active one."""
+    """A cluster of that many processes with a thread each, whose client is the active one."""
     from distributed import LocalCluster
 
     cluster: Any = LocalCluster  # has no types

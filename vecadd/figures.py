@@ -1,4 +1,4 @@
-"""Figures: measured numbers with what bounds them, and the result files that hold them.
+"""Figures: measured numbers with what bounds them, and the result files that have them.
 
 A result file is a JSON object. Each entry of a field that is an object has a line of its own, and so does each object
 of a field that is a list of objects: a row a line. Two recordings then differ by the rows that differ, and a line of
@@ -228,7 +228,7 @@ def _replace_regular_file(path: Path, data: bytes) -> None:
 
 def read_run(path: Path | Traversable) -> Run:
     """The run in a result file; raises ValueError, which names the file, for any other file, and OSError."""
-    return run_of_content(path, parse_json(path, read_text(path)))
+    return run_of_content(path, parse_json(path, load_text(path)))
 
 
 def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
@@ -264,10 +264,10 @@ def read_fields(path: Path | Traversable) -> dict[str, Any]:
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
-    return checked_fields(path, parse_json(path, read_text(path)))
+    return checked_fields(path, parse_json(path, load_text(path)))
 
 
-def read_text(path: Path | Traversable) -> str:
+def load_text(path: Path | Traversable) -> str:
     """The file's text. Raises ValueError, which names the file, where it has none, and OSError. A device is refused:
     /dev/zero has no end."""
     if isinstance(path, Path) and path.is_char_device():
@@ -279,7 +279,7 @@ def read_text(path: Path | Traversable) -> str:
 
 
 def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
-    """The object that is a result file's text. Raises ValueError, which names the file, where it holds none."""
+    """The object that is a result file's text. Raises ValueError, which names the file, where there is none."""
     try:
         content = json.loads(text)
     except (RecursionError, ValueError) as error:
@@ -318,7 +318,7 @@ def _range(found: Any) -> Range | None:
 NUMBER = (int, float)
 NO = type(None)
 OTHERS = "*"  # of an object: the fields that are not named
-_MOST = 2**63  # whole numbers lie below it, as C's int64_t does; a float can hold each, rounded
+_MOST = 2**63  # whole numbers are below it, as C's int64_t is; a float has room for each, rounded
 
 
 class Whole(dict[str, Any]):

@@ -1,4 +1,4 @@
-"""The ladder: every way to add that vecadd holds, callable by name, and ways to transpose and to multiply matrices.
+"""The ladder: every way to add that vecadd has, callable by name, and ways to transpose and to multiply matrices.
 
     >>> vecadd.ladder.names("host")
     ['one_thread', 'threads', 'threads_stream']
@@ -58,7 +58,7 @@ def run(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None 
     ``block`` is a device rung's number of threads a block, a multiple of 32 up to 1024; None leaves it to the rung.
     ``params`` are further whole numbers that some rungs take: ``run("strided", a, b, stride=4)``.
 
-    A few rungs accumulate: they add a + b to what ``out`` holds, once or once for each thread of a block. Without
+    A few rungs accumulate: they add a + b to what ``out`` was, once or once for each thread of a block. Without
     ``out`` they begin at 0.
 
     Raises ValueError for a name that is not in the ladder, for sizes, shapes, alignments, blocks and parameters that
@@ -201,7 +201,7 @@ def _target(name: str, a: Any, b: Any, out: Any, params: Mapping[str, int]) -> A
 
 
 def _checked(block: int | None) -> int:
-    """The block size as the extension takes it: 0 stands for the rung's own."""
+    """The block size as the extension takes it: 0 is the rung's own."""
     if block is None:
         return 0
     if block <= 0:

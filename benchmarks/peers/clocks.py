@@ -72,7 +72,7 @@ def by_calls(add: Add, calls: int) -> Timer:
 
 
 def mean_in_a_row(call: Callable[[], object]) -> float:
-    """Seconds of a call among others that follow each other: the workers are awake, and the caches hold what they may.
+    """Seconds of a call among others that follow each other: the workers are awake, and the caches have what fits.
     A long call is timed once, after one untimed call."""
     begin, warm = perf_counter(), 0
     while not warm or perf_counter() - begin < WARM:

@@ -45,7 +45,7 @@ class DevicePeer:
 def entries(dtypes: Sequence[str] = (), in_a_row: bool = False) -> list[Entry[DevicePeer]]:
     """The table of the peers, vecadd first; ``dtypes`` are those that CUB is compiled for. ``in_a_row``: for additions
     that are queued one behind the other."""
-    table: list[Entry[DevicePeer]] = [
+    return [
         Entry("vecadd", "", "vecadd", ours),
         Entry("torch", "torch", "torch", torch),
         Entry("torch.compile", "torch", "torch", torch_compiled),
@@ -60,8 +60,6 @@ def entries(dtypes: Sequence[str] = (), in_a_row: bool = False) -> list[Entry[De
         Entry("Warp", "warp", "warp-lang", None),
         Entry("TileLang", "tilelang", "tilelang", None),
     ]
-    early = Entry("triton, early trigger", "triton", "triton", triton_early)
-    return [*table, early] if in_a_row else table
 
 
 def ours() -> DevicePeer:
@@ -134,7 +132,7 @@ def triton(in_a_row: bool = False) -> DevicePeer:
     """``in_a_row``: also launched programmatically, which gains nothing where nothing is queued ahead."""
     kernels = libraries.module("benchmarks.peers.triton_add")
     settings = _triton_settings("", kernels.add, _SHAPES)
-    if in_a_row and kernels.PROGRAMMATIC and _launches_programmatically():
+    if in_a_row and kernels.PROGRAMMATIC and libraries.module("torch").cuda.get_device_capability() >= (9, 0):
         settings |= _triton_settings(", programmatic", kernels.add_programmatically, ((512, 4), (1024, 4)))
     return DevicePeer("triton", settings)
 
@@ -144,20 +142,6 @@ def helion() -> DevicePeer:
     libraries.module("helion")
     kernels = libraries.module("benchmarks.peers.triton_add")
     return DevicePeer("helion", _triton_settings("", kernels.add_by_helion, _SHAPES))
-
-
-def triton_early() -> DevicePeer:
-    """Triton launched programmatically, with kernels that let the next one begin at once. Not a setting like the
-    others: the next kernel must not touch their memory before it has waited, which a library cannot promise."""
-    kernels = libraries.module("benchmarks.peers.triton_add")
-    if not (kernels.PROGRAMMATIC and _launches_programmatically()):
-        raise RuntimeError("needs a Triton with gdc_launch_dependents and compute capability 9.0")
-    settings = _triton_settings(", early trigger", kernels.add_with_an_early_trigger, ((512, 4), (1024, 4)))
-    return DevicePeer("triton, early trigger", settings)
-
-
-def _launches_programmatically() -> bool:
-    return bool(libraries.module("torch").cuda.get_device_capability() >= (9, 0))
 
 
 _SHAPES = ((512, 4), (1024, 4), (2048, 8), (4096, 8))  # elements and warps of a block

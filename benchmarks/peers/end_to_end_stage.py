@@ -20,7 +20,7 @@ DTYPES = ("float32", "float16", "float64")
 TORCH_ON_HOST = "torch (host)"
 
 MOST_BYTES = 512 << 20  # of an operand: torch on the GPU takes 0.85 s for twice that, NumPy 0.4, seven times each
-CACHED = 32 << 20  # bytes of an operand up to which the caches hold what the last call left there
+CACHED = 32 << 20  # bytes of an operand up to which what the last call left is in the caches
 
 New = Callable[[Any, Any], Any]
 

@@ -1,4 +1,4 @@
-"""The clocks of additions on a GPU: CUDA events, between which no caller's time lies."""
+"""The clocks of additions on a GPU: CUDA events, between which there is no caller's time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,8 +14,8 @@ from vecadd.bench.operands import Buffers
 IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
 
 # Seconds that the GPU sleeps for each queued addition: SPARE times as long as the caller took to queue the last ones.
-# Where it always slept LEAST, 36 of 230 rows of torch.compile, Triton, Helion and Numba on an H100 held a part of the
-# caller's time. First calls compile, for longer than MOST: those are queued again.
+# Where it always slept LEAST, 36 of 230 rows of torch.compile, Triton, Helion and Numba on an H100 included a part of
+# the caller's time. First calls compile, for longer than MOST: those are queued again.
 LEAST, MOST, SPARE = 1e-4, 1e-2, 3
 TRIES = 5  # in a row in which the GPU woke too soon
 CLOCK = 2e9  # cycles a second of a GPU
@@ -24,7 +24,7 @@ Pairs = Sequence[tuple[Any, Any]]  # of events, before and behind what is timed
 
 
 class Nap:
-    """Lets the GPU sleep while additions are queued, or the caller's time would lie between the events that time them.
+    """Lets the GPU sleep while additions are queued, or the caller's time would be between the events that time them.
     ``least`` is its shortest sleep, in seconds an addition."""
 
     def __init__(self, least: float = LEAST) -> None:

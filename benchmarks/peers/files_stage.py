@@ -50,7 +50,7 @@ class File:
 
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
-    """Cells by where the files lie; a machine whose temporary files lie in memory has none on a disk."""
+    """Cells by where the files are; a machine whose temporary files are in memory has none on a disk."""
     for where, parent in FOLDERS.items():
         if not Path(parent).is_dir() or _lies_in_memory(parent) != (where == MEMORY):
             machine.missing.append(f"files {where}: {parent} is not {where}")

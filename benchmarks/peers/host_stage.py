@@ -1,7 +1,7 @@
 """NumPy arrays on the host: into `out=`, a new sum that is dropped or kept, and after a pause; arrays beyond the caches
 also beside the machine's own limit, probed among the rounds.
 
-torch's OpenMP workers spin on for milliseconds after its call and hold the processors that the next contestant needs:
+torch's OpenMP workers spin on for milliseconds after its call and occupy the processors that the next contestant needs:
 on 16 cores ours then took 3 to 9 times as long. So torch's turn ends when they sleep, and so does JAX's; calls in a row
 are timed after some untimed ones.
 
@@ -45,7 +45,7 @@ DTYPES = (
 # All sizes of all dtypes would last for minutes: NumPy takes 13 ns a float16, 2 a bfloat16.
 OTHER_SIZES = (2**4, 2**10, 2**16, 2**18, 2**20)
 LARGEST = {"float16": 2**16, "bfloat16": 2**18}
-STREAMED = 2**24  # elements from which on an addition is held against the best streaming one
+STREAMED = 2**24  # elements from which on an addition is compared with the best streaming one
 
 IDLE = 1e-3  # seconds: longer than any thread spins
 IDLES = 5  # pauses in a sample of additions that are shorter than that
@@ -62,8 +62,8 @@ class Peer:
     fastest counts in each cell.
 
     ``read`` gives NumPy's array of a new sum; ``apart`` says that its sums into an existing array have to be read too.
-    ``free`` returns memory that it has kept to the system. ``spins``: its workers hold their processors for longer than
-    a sample lasts.
+    ``free`` returns memory that it has kept to the system. ``spins``: its workers occupy their processors for longer
+    than a sample lasts.
     """
 
     name: str
@@ -203,7 +203,7 @@ def _threads(count: int) -> str:
 
 
 def jax() -> Peer:
-    """JAX on the CPU, which waits for each sum. Into an existing array: into the one that held the sum before, which a
+    """JAX on the CPU, which waits for each sum. Into an existing array: into the one that had the sum before, which a
     call is given for that (a donated argument)."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # of the GPU's memory, where there is one
     library = libraries.module("jax")
@@ -338,9 +338,9 @@ def _give_back() -> None:
 
 
 def _have_backed(nbytes: int) -> None:
-    """Makes so many bytes of the free memory be backed: writes to them and returns them to the system, which hands them
-    out next. The host of a virtual machine takes back what has been free for some seconds, and the contestant that asks
-    for such memory pays for it: 36 ms for 16 MiB, which otherwise take 0.7.
+    """Makes the system back that many bytes of the free memory: writes to them and returns them to the system, which
+    hands them out next. The host of a virtual machine takes back what has been free for some seconds, and the
+    contestant that asks for such memory pays for it: 36 ms for 16 MiB, which otherwise take 0.7.
 
     The memory is mapped here, because malloc's heap would keep up to 32 MiB for NumPy's next sums. The mapping is
     private, because shared memory is not huge pages: the system splits huge pages that are free into small ones, but

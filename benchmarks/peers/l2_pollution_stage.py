@@ -18,7 +18,7 @@ from vecadd.bench.timing import Cell
 from vecadd.model.theory import rotating_sets
 
 LARGE_N = 1 << 28  # float32 elements of the addition ahead of the timed work
-READ_N = 1 << 24  # as LARGE_N, where the sum is read next: 200 MB, beyond the L2 and the lines held there
+READ_N = 1 << 24  # as LARGE_N, where the sum is read next: 200 MB, beyond the L2 and the lines kept there
 RESIDENT_N = 3_750_000  # three arrays of them are 45 MB: they stay in an L2 of 60 MB
 RESIDENT_ADDS = 40
 

@@ -1,4 +1,4 @@
-"""The peers: where each library's arrays lie and how it adds into an existing array."""
+"""The peers: where each library's arrays are and how it adds into an existing array."""
 
 import importlib.util
 import sys
@@ -20,7 +20,7 @@ Peer = TypeVar("Peer")
 
 @dataclass(frozen=True)
 class Library:
-    """A way to add, and where its arrays lie."""
+    """A way to add, and where its arrays are."""
 
     name: str
     place: MemoryKind

@@ -229,7 +229,7 @@ def _by_events(add: Add, before: Callable[[Sequence[Buffers]], object] = bool) -
 
 def _foreach_by_events(torch: Any) -> Timer:
     def fill(sets: Sequence[Buffers]) -> None:
-        for one in sets:  # the same set may come twice, and holds a sum after the first
+        for one in sets:  # the same set may come twice, and has a sum after the first
             torch._foreach_copy_(one.out, one.a)
 
     return _by_events(lambda x, y, out: torch._foreach_add_(out, y), fill)

@@ -27,7 +27,7 @@ FORMS = {
 }
 PEERS_FORMS = ("aligned", "a", "all against each other")
 
-Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the array that lies there, and its view
+Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the array there, and its view
 
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
@@ -77,7 +77,7 @@ def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence
 
 
 def _view(x: Any, offset: int, views: Views) -> Any:
-    """x, or for an offset a copy that begins so many elements past an aligned address, made once a cell."""
+    """x, or for an offset a copy that begins that many elements past an aligned address, made once a cell."""
     if offset == 0:
         return x
     key = x.data_ptr(), offset

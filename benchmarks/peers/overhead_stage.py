@@ -19,7 +19,7 @@ from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 N = 1024
-CALLS = 500  # in a round; a GPU's queue holds 1024 launches, and a full one makes the caller wait
+CALLS = 500  # in a round; a GPU's queue has room for 1024 launches, and a full one makes the caller wait
 SUSTAINED = 3000  # calls in a row, until the GPU is done: the queue fills
 REFERENCE = "vecadd (bare launch from C)"  # what calls are compared with
 

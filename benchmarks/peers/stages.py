@@ -11,8 +11,6 @@ from benchmarks.peers import (
     many_stage,
     misaligned_stage,
     overhead_stage,
-    queued_stage,
-    scaling_stage,
     transfer_stage,
 )
 
@@ -29,10 +27,10 @@ SECONDS = {
 }
 
 STAGES = {
-    "device": (device_stage.STAGE, queued_stage.STAGE),
+    "device": (device_stage.STAGE, device_stage.QUEUED),
     "misaligned": (misaligned_stage.STAGE,),
     "layouts": (layouts_stage.STAGE,),
-    "scaling": (scaling_stage.STAGE,),
+    "scaling": (device_stage.SCALING,),
     "overhead": (overhead_stage.STAGE,),
     "many": (many_stage.STAGE,),
     "l2_pollution": (l2_pollution_stage.STAGE,),

@@ -1,4 +1,4 @@
-"""torch tensors as memory that all libraries on the device share: no library gains by where its arrays lie.
+"""torch tensors as memory that all libraries on the device share: no library gains by where its arrays are.
 
 A set of 2^30 float64 has 24 GB, so that each library could not have its own; such operands are filled and checked on
 the device, where the host would take a minute a cell.

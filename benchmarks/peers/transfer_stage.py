@@ -24,7 +24,7 @@ WAYS_TO = 2**24  # elements: zero-copy is ahead up to this size, and level beyon
 CACHED = 64 << 20  # bytes of an operand up to which a part of all three may be in the caches
 CHOSEN = "add as routed"
 
-# Past the caches four rounds of five lie within 5 % of their median: 6 leave it unsure by 4 %, 16 by 2.
+# Past the caches four rounds of five are within 5 % of their median: 6 leave it uncertain by 4 %, 16 by 2.
 ROUNDS = 16
 WAYS_ROUNDS = 10  # of 0.9 s: the driver's own way takes 0.12, and each way is taken twice
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 try:
-    from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+    from triton.language.extra.cuda import gdc_wait
 
     PROGRAMMATIC = True
 except ImportError:
@@ -31,11 +31,9 @@ def _add(a, b, c, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _add_after_wait(a, b, c, n, BLOCK: tl.constexpr, TRIGGER: tl.constexpr):
+def _add_after_wait(a, b, c, n, BLOCK: tl.constexpr):
     # The kernel ahead may still run when this one begins: this waits for its end before touching memory.
     gdc_wait()
-    if TRIGGER:
-        gdc_launch_dependents()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < n
     tl.store(c + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
@@ -48,12 +46,7 @@ def add(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
 
 def add_programmatically(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
     """Queues c = a + b to begin before the kernel ahead has ended. Needs PROGRAMMATIC and compute capability 9.0."""
-    _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=False, num_warps=warps, launch_pdl=True)
-
-
-def add_with_an_early_trigger(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
-    """As add_programmatically; the kernel behind may begin once this one's blocks have, as in Triton's own example."""
-    _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=True, num_warps=warps, launch_pdl=True)
+    _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, num_warps=warps, launch_pdl=True)
 
 
 def add_by_helion(a: Any, b: Any, c: Any, block: int, warps: int) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.proof import places
 from benchmarks.proof.places import Part
-from benchmarks.proof.ways import Row, held
+from benchmarks.proof.ways import Row, is_right
 from vecadd import _core
 from vecadd.bench import machine
 from vecadd.figures import read_fields, write_json
@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for row in _rows(given):
         rows.append(row)
-        if not held(row):
+        if not is_right(row):
             print(json.dumps(row), flush=True)
     seconds = time.perf_counter() - begun
-    wrong = sum(not held(row) for row in rows)
+    wrong = sum(not is_right(row) for row in rows)
     print(f"{len(rows)} ways and dtypes, {sum(row['pairs'] for row in rows):,} pairs, {wrong} wrong, {seconds:.0f} s")
     if given.json is not None:
         found = info()

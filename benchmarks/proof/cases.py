@@ -42,7 +42,7 @@ class Case:
 
     @property
     def has_flags(self) -> bool:
-        """Whether sums raise floating-point flags of their own. Those of conversions are not held against anything."""
+        """Whether sums raise floating-point flags of their own. Those of conversions are not checked."""
         return self.plain and self.a.kind in "fV" and self.a.itemsize == 2
 
     @property
@@ -93,7 +93,7 @@ def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
 
 @dataclass
 class Block:
-    """Some left operands beside every right one: ``x`` and ``y`` hold a pair in each place, ``column`` and ``row``
+    """Some left operands beside every right one: ``x`` and ``y`` have a pair in each place, ``column`` and ``row``
     broadcast to the same, ``out`` is for sums. `expect` fills ``due`` and ``flags`` with what is due."""
 
     case: Case

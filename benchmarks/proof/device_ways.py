@@ -98,7 +98,7 @@ class Placed:
         return x, y, out
 
     def sums(self) -> Array:
-        """What `out` holds, which is then overwritten, so that no way's sums are taken for the next one's."""
+        """What `out` has, which is then overwritten, so that no way's sums are taken for the next one's."""
         sums = self.out.numpy(self.room.page_locked("out"))
         _core.poison(self.out)
         return sums
@@ -200,7 +200,7 @@ def _through(device: str, operands: Operands) -> tuple[Add, Facts]:
 
 
 def _run(rung: Mapping[str, Any], at: Placed) -> Array:
-    """A rung of the laboratory. One that would add to what out holds is told to write."""
+    """A rung of the laboratory. One that would add to what out has is told to write."""
     params = {"accumulate": 0} if "accumulate" in rung["params"] else {}
     if rung["kind"] != "transfer":
         _core.run_rung(rung["name"], at.x, at.y, at.out, params=params)

@@ -46,8 +46,8 @@ def none_yet() -> Counts:
     return {"calls": 0, "silent": 0, "overflow": 0, "invalid": 0, "wrong": 0, "first": None}
 
 
-def hold(counts: Counts, found: set[str], due: int) -> None:
-    """Holds what a call of whole blocks reported against the flags that its sums raise."""
+def check_block(counts: Counts, found: set[str], due: int) -> None:
+    """Compares what a call of whole blocks reported with the flags that its sums raise."""
     counts["calls"] += 1
     if found != {SAID[flag] for flag in SAID if due & flag}:
         _wrong(counts, "a block", found)
@@ -62,7 +62,7 @@ def check(counts: Counts, way: Flagged, block: Block) -> None:
         operands, size = [a[:n], b[:n], out[:n]], way.few if flag else max(n, 1)
         if flag == OVERFLOW and way.lanes:
             operands, size = _among_zeros(operands, way.lanes), way.lanes
-        _hold_calls(counts, way, flag, [array.view(block.case.a) for array in operands], size)
+        _check_calls(counts, way, flag, [array.view(block.case.a) for array in operands], size)
 
 
 def _among_zeros(operands: list[Array], lanes: int) -> list[Array]:
@@ -74,8 +74,8 @@ def _among_zeros(operands: list[Array], lanes: int) -> list[Array]:
     return [whole.reshape(-1) for whole in spread]
 
 
-def _hold_calls(counts: Counts, way: Flagged, flag: int, operands: list[Array], size: int) -> None:
-    """Adds so many at a time; each call reports the flag, or nothing for 0."""
+def _check_calls(counts: Counts, way: Flagged, flag: int, operands: list[Array], size: int) -> None:
+    """Adds ``size`` at a time; each call reports the flag, or nothing for 0."""
     a, b, out = operands
     due = [SAID[flag]] if flag else []
     starts = range(0, a.size, size)

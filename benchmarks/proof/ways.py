@@ -60,7 +60,7 @@ def prove(case: Case, ways: Sequence[Way], limit: float) -> Iterator[Row]:
         yield {name: value for name, value in row.items() if value is not None}
 
 
-def held(row: Row) -> bool:
+def is_right(row: Row) -> bool:
     """Whether every sum and every flag was right."""
     return row["wrong"] == 0 and "error" not in row and ("flags" not in row or row["flags"]["wrong"] == 0)
 
@@ -88,7 +88,7 @@ def _add(row: Row, way: Way, block: Block) -> None:
             sums = way.add(block)
         wrong, first = exact.wrong(block.due, sums)
         if row["flags"] is not None:
-            flags.hold(row["flags"], set(heard), block.raised)
+            flags.check_block(row["flags"], set(heard), block.raised)
             if block.case.has_flags and way.flagged:
                 flags.check(row["flags"], way.flagged, block)
     except Exception as error:  # the other ways go on, and the run fails

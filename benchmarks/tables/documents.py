@@ -1,32 +1,22 @@
 """The tables of README.md, docs/*.md and benchmarks/README.md, made from the recorded results.
 
-A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
+A table is between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
 Where several machines have recorded it, <!-- table: NAME MACHINE --> says which.
 Under each table: machine, date, commit, versions of the other libraries, and clock.
 """
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from benchmarks import ledger, model_check
-from benchmarks.tables import (
-    ahead,
-    call_costs,
-    checks,
-    model,
-    peers,
-    profiles,
-    recordings,
-    stores,
-    sweeps,
-    verified,
-    why,
-)
+from benchmarks import gpu_stages, ledger, model_check, why
+from benchmarks.tables import peers, recordings, sweeps
 from benchmarks.tables.recordings import Recording, newest
-from vecadd.figures import Figure
+from vecadd.check import document
+from vecadd.figures import Figure, read_fields, show_date
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
@@ -50,8 +40,8 @@ TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
     "documents": sweeps.documents,
     "latency": sweeps.latency,
     "steps": ledger.steps,
-    "profile-kernels": profiles.kernels,
-    "profile-transfers": profiles.transfers,
+    "profile-kernels": sweeps.profiled_kernels,
+    "profile-transfers": sweeps.profiled_transfers,
     "ledger": ledger.ledger,
     "lessons": ledger.lessons,
     "peer-host": peers.host_forms,
@@ -67,25 +57,25 @@ TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
     "peer-end-to-end": peers.ratios,
     "peer-files": peers.files,
     "peer-overhead": peers.calls,
-    "call-stages": call_costs.stages,
+    "call-stages": sweeps.call_stages,
     "peer-transfer": peers.one_size,
     "peer-routes": peers.routes,
-    "stores": stores.stores,
+    "stores": sweeps.stores,
     "why-programs": why.programs,
     "why-costs": why.costs,
 }
 
 # Tables that need more of their runs than the rows: the probed limits, or the machine.
 TABLES_OF_RUNS: dict[str, Callable[[list[Recording]], list[str]]] = {
-    "transpose": model.matrices,
-    "sgemm": model.matrices,
-    "model": model.counts,
-    "ahead": ahead.ahead,
+    "transpose": sweeps.matrices_by_model,
+    "sgemm": sweeps.matrices_by_model,
+    "model": sweeps.model_counts,
+    "ahead": peers.ahead,
     "recorded-peers": peers.recorded,
 }
 WITHOUT_NOTES = ("ahead", "recorded-peers")  # of clock and method: these are under the tables that they quote
 
-# Tables of ratios: under the first of a section stands what a ratio and bold mean.
+# Tables of ratios: below the first of a section is what a ratio and bold mean.
 RATIOS = tuple(f"peer-{name}" for name in (
     "host", "host-dtypes", "installed", "device", "queued", "misaligned", "layouts", "end-to-end", "routes"
 ))  # fmt: skip
@@ -99,7 +89,7 @@ _CLAIMED = (
     *("documents", "profile"),
 )
 
-# Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
+# Tables made from the rows of sweeps with other names; below each is the first sweep's clock.
 SWEEPS_OF = {
     "ledger": _CLAIMED,
     "lessons": _CLAIMED,
@@ -109,7 +99,7 @@ SWEEPS_OF = {
     "peer-host-dtypes": ("peer-host",),
     "peer-routes": ("peer-transfer",),
     "model": model_check.SWEEPS,
-    "ahead": tuple(ahead.PLACES),
+    "ahead": tuple(peers.PLACES),
     "recorded-peers": tuple(peers.RECORDED),
     "steps": ("ladder", "blocksize", "precision", "transfer", "latency", "documents"),
     "profile-kernels": ("profile",),
@@ -128,10 +118,10 @@ def fill(text: str, folder: Path = RESULTS, method_at: str = "benchmarks/README.
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
-    has not recorded it. The tables of checks (checks.py) and that of proofs and tests (verified.py) are filled too.
+    has not recorded it. The tables of checks and that of proofs and tests are filled too.
     """
     filled = "".join(_filled(section, folder, method_at) for section in _sections(text))
-    return verified.fill(checks.fill(filled), folder)
+    return fill_verified(fill_checks(filled), folder)
 
 
 def _sections(text: str) -> list[str]:
@@ -183,3 +173,116 @@ def _block(marker: re.Match[str], runs: list[Recording], notes: list[str]) -> st
     table = _table(marker["name"], runs) if runs else ["*Not recorded yet.*"]
     below = [line for note in notes for line in (note, "")]
     return "\n".join([marker["open"], *table, "", *below, marker["close"]])
+
+
+# The tables of docs/check.md, from the files in benchmarks/checks that `vecadd check --json` wrote. A table is between
+# <!-- check: NAME MACHINE --> and <!-- /check -->: NAME is one of CHECK_TABLES, MACHINE a file's name.
+
+CHECKS = ROOT / "benchmarks" / "checks"
+
+_MARKED_CHECK = re.compile(
+    r"(?P<open><!-- check: (?P<name>[\w-]+) (?P<machine>\S+) -->\n).*?(?P<close><!-- /check -->)", re.S
+)
+
+Check = Mapping[str, Any]  # a file's content
+
+
+def fill_checks(text: str, folder: Path = CHECKS) -> str:
+    """The text with every marked table made anew. Raises ValueError for a marker that names no table or no check."""
+    return _MARKED_CHECK.sub(lambda marker: _check_block(marker, folder), text)
+
+
+def _check_block(marker: re.Match[str], folder: Path) -> str:
+    name, path = marker["name"], folder / f"{marker['machine']}.json"
+    if name not in CHECK_TABLES:
+        raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
+    if not path.is_file() or (check := document.of_text(path, path.read_text(encoding="utf-8"))) is None:
+        raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
+    origin = (
+        f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
+        f"{show_date({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"
+    )
+    return "\n".join([marker["open"], *CHECK_TABLES[name](check), "", origin, "", marker["close"]])
+
+
+def _memory_rates(check: Check) -> Iterator[str]:
+    """Of the first GPU's memory: a line for each way to state its rate."""
+    gpu, probed = check["machine"]["gpu"][0], check["machine"]["limits"]["device"]
+    add = max(each["value"] for each in _findings(check, r"device memory/gpu 0/add .*"))
+    yield "| | device memory | why |"
+    yield "| --- | --- | --- |"
+    lines = {
+        "data sheet": (
+            gpu["bandwidth"] / 1e9,
+            "memory clock times bus width: no refresh, no turn between reading and writing",
+        ),
+        "read alone": (_find_value(check, "device memory/gpu 0/read"), "the bus never turns around"),
+        "STREAM add, which is ours": (add, "two arrays read and one written: the bus turns around"),
+        "copy": (probed["copy_gbps"], "a byte that is copied counts twice"),
+        "copy, counted once": (probed["copy_gbps"] / 2, "some tools count it once"),
+    }
+    yield from (f"| {name} | {rate:.0f} GB/s | {why} |" for name, (rate, why) in lines.items())
+
+
+def _pair_rates(check: Check) -> Iterator[str]:
+    """A line for each GPU and each other: the three ways, and how they are connected."""
+    yield "| | copy | read | write | connected by |"
+    yield "| --- | --- | --- | --- | --- |"
+    for copy in _findings(check, r"pair/gpu \d+ to gpu \d+/copy"):
+        place = copy["where"]
+        rates = (f"{_find_value(check, f'pair/{place}/{way}'):.0f} GB/s" for way in ("copy", "read", "write"))
+        yield f"| {place.replace('gpu', 'GPU')} | {' | '.join(rates)} | {copy['source']} each way |"
+
+
+def _soak_rates(check: Check) -> Iterator[str]:
+    """A line for each GPU: what was looked through, at which rate."""
+    yield "| | found | rate |"
+    yield "| --- | --- | --- |"
+    for memory in _findings(check, r"soak/.*/memory"):
+        rate = _find_value(check, f"soak/{memory['where']}/rate")
+        yield f"| {memory['where'].replace('gpu', 'GPU')} | {memory['meaning']} | {rate:.0f} GB/s |"
+
+
+CHECK_TABLES: dict[str, Callable[[Check], Iterator[str]]] = {
+    "normal": _memory_rates,
+    "pairs": _pair_rates,
+    "soak": _soak_rates,
+}
+
+
+def _findings(check: Check, pattern: str) -> list[Mapping[str, Any]]:
+    """Those whose id is of this form."""
+    return [each for each in check["findings"] if re.fullmatch(pattern, each["id"])]
+
+
+def _find_value(check: Check, id: str) -> float:
+    (found,) = _findings(check, re.escape(id))
+    return float(found["value"])
+
+
+# What was proven and tested: which proof, long run or stage of `make gpu`, when and at which commit
+
+STAGES = ("test", "large", "sanitize")  # of `make gpu`: the others measure, and their figures are in the documents
+
+_MARKED_VERIFIED = re.compile(r"(?P<open><!-- verified -->\n).*?(?P<close><!-- /verified -->)", re.S)
+
+
+def fill_verified(text: str, folder: Path) -> str:
+    """The text with the marked table made anew."""
+    return _MARKED_VERIFIED.sub(
+        lambda marker: "\n".join([marker["open"], *verified_lines(folder), "", marker["close"]]), text
+    )
+
+
+def verified_lines(folder: Path) -> Iterator[str]:
+    """A line for each result file that is not in a machine's folder, then one for each stage."""
+    yield "| what | when |"
+    yield "| --- | --- |"
+    for path in sorted(folder.glob("*.json")):
+        content = read_fields(path)
+        yield f"| [`{path.name}`](results/{path.name}) | {show_date(content.get('meta', content))} |"
+    for path in sorted(folder.glob(f"*/{gpu_stages.FILE}")):
+        for stage in gpu_stages.read(path):
+            if stage["stage"] in STAGES:
+                what = f"`make gpu STAGE={stage['stage']}`, {path.parent.name}: {stage['verdict']}"
+                yield f"| {what} | {show_date(stage)} |"

@@ -1,20 +1,22 @@
-"""README.md's tables of the peers: every library's time over ours, by what a stage varies."""
+"""The documents' tables of the peers: every library's time over ours, by what a stage varies."""
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import geometric_mean
 
-from benchmarks.tables import cells, nearest_peer, route_sentences
-from benchmarks.tables.call_costs import STAGE
-from benchmarks.tables.recordings import Recording
+from benchmarks.tables import sweeps
+from benchmarks.tables.recordings import Recording, origin
 from vecadd.figures import Figure
-from vecadd.tables import markdown, show_size
+from vecadd.tables import markdown, show_seconds, show_size
 
 MAIN = "float32"
 
 RECORDED = {"peer-device": "on the device", "peer-host": "on the host"}
-LIBRARIES = (  # by the names of their rows
+# By the names of their rows.
+LIBRARIES = (
     *(
         "CUB DeviceTransform",
         "CuTe DSL",
@@ -50,7 +52,7 @@ def host_dtypes(rows: list[Figure]) -> list[str]:
 
 
 def queued(rows: list[Figure]) -> list[str]:
-    """Seconds of one of our additions in a row of them, and each peer's over them."""
+    """Seconds of one of our additions in a row, and each peer's over them."""
     return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}")
 
 
@@ -58,11 +60,11 @@ def routes(rows: list[Figure]) -> list[str]:
     """The chosen route beside each possible route, by dtype, memory and size."""
     compared = [row for row in rows if row.params.get("reference", row.name) == "add as routed"]
     table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
-    return [*table, "", route_sentences.of_choice(compared)]
+    return [*table, "", describe_choice(compared)]
 
 
 def recorded(runs: Sequence[Recording]) -> list[str]:
-    """The libraries that the recorded comparisons hold, a line each, with their versions where the file has them."""
+    """The libraries in the recorded comparisons, a line each, with their versions where the file has them."""
     lines = []
     for run in runs:
         rungs = {row.name for row in run.figures if row.seconds and not row.name.startswith("vecadd")}
@@ -78,7 +80,7 @@ def recorded(runs: Sequence[Recording]) -> list[str]:
 def one_size(rows: list[Figure]) -> list[str]:
     """The comparison at the one size at which each library's own round trip was measured."""
     compared = [row for row in rows if row.params.get("reference", row.name) == "add"]
-    return [*plain(compared), "", route_sentences.of_link(compared)]
+    return [*plain(compared), "", describe_link(compared)]
 
 
 def files(rows: list[Figure]) -> list[str]:
@@ -88,13 +90,13 @@ def files(rows: list[Figure]) -> list[str]:
 
 def calls(rows: list[Figure]) -> list[str]:
     """The cost of each form of a call to its caller; its stages have a table of their own."""
-    return plain([row for row in rows if not row.label.startswith(STAGE)])
+    return plain([row for row in rows if not row.label.startswith(sweeps.STAGE)])
 
 
 def ratios(rows: list[Figure]) -> list[str]:
     """Time of each peer over ours by size; of several dtypes the nearest peer of each."""
     if len({row.dtype for row in rows}) > 1:
-        return nearest_peer.table(rows)
+        return nearest_peers(rows)
     return _forms(rows, lambda row: show_size(row.n))
 
 
@@ -122,8 +124,8 @@ def plain(rows: Sequence[Figure], *, rates: bool = False) -> list[str]:
     lines = [
         [
             f"{row.label}, {row.dtype} {show_size(row.n)}" if several else row.label,
-            cells.seconds(row),
-            *([cells.rate(row) if row.fraction else "-"] if rates else []),
+            sweeps.show_time(row),
+            *([sweeps.show_rate_and_share(row) if row.fraction else "-"] if rates else []),
             _interval(row) + ("" if whose or "ratio" not in row.params else f" x {row.params['reference']}"),
         ]
         for row in rows
@@ -196,7 +198,7 @@ def _cell(row: Figure | None) -> str:
     if row is None:
         return "-"
     if "ratio" not in row.params:
-        return cells.seconds(row)
+        return sweeps.show_time(row)
     ahead = row.params["ratio_interval"][1] < 1
     ratio = f"{row.params['ratio']:.3g}"
     return f"**{ratio}**" if ahead else ratio
@@ -216,3 +218,214 @@ def _interval(row: Figure) -> str:
         return "1"
     low, high = row.params["ratio_interval"]
     return f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"
+
+
+# The peer nearest to us in each of many cells, and in how many it is behind, level or ahead
+
+LARGE = 1 << 26  # elements from which the memory alone decides
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A peer's time over ours, paired within the rounds, with its 95 % interval."""
+
+    peer: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """The peer is "ahead" or "behind" only where the whole interval is on one side of 1."""
+        return "ahead" if self.high < 1 else "behind" if self.low > 1 else "level"
+
+
+def find_nearest(rows: Sequence[Figure]) -> dict[tuple[str, int], tuple[Figure, Meeting]]:
+    """By (dtype, n): our own row, the first that others are compared with, and the peer with the least time."""
+    ours: dict[tuple[str, int], Figure] = {}
+    for row in rows:
+        if row.seconds and "reference" not in row.params:
+            ours.setdefault((row.dtype, row.n), row)
+    found: dict[tuple[str, int], tuple[Figure, Meeting]] = {}
+    for row in rows:
+        if not row.seconds or "ratio" not in row.params or row.name.startswith("vecadd"):
+            continue
+        cell = row.dtype, row.n
+        meeting = Meeting(row.label, row.params["ratio"], *row.params["ratio_interval"])
+        if cell in ours and (cell not in found or meeting.ratio < found[cell][1].ratio):
+            found[cell] = ours[cell], meeting
+    return found
+
+
+def nearest_peers(rows: Sequence[Figure]) -> list[str]:
+    """Our time and the nearest peer's over ours; a line a size, a column a dtype. Peers that are ahead in bold."""
+    found = find_nearest(rows)
+    dtypes = list(dict.fromkeys(row.dtype for row in rows))
+    sizes = list(dict.fromkeys(row.n for row in rows))
+    lines = [[show_size(n), *(_meeting_cell(found.get((dtype, n))) for dtype in dtypes)] for n in sizes]
+    return [*markdown(["n: our time, nearest peer / ours", *dtypes], lines), "", _summary_of_nearest(rows)]
+
+
+def _summary_of_nearest(rows: Sequence[Figure]) -> str:
+    """In how many cells the nearest peer is behind, level or ahead, and how much in the mean."""
+    found = find_nearest(rows)
+    meetings = [meeting for _, meeting in found.values()]
+    if not meetings:
+        return "No peer was there."
+    counts = {verdict: sum(m.verdict == verdict for m in meetings) for verdict in ("behind", "level", "ahead")}
+    text = (
+        f"Of {len(meetings)} cells the nearest peer is behind in {counts['behind']}, level in {counts['level']} and "
+        f"ahead in {counts['ahead']}; our time over its, geometric mean: "
+        f"{geometric_mean([1 / meeting.ratio for meeting in meetings]):.3f}"
+    )
+    large = [1 / meeting.ratio for (_, n), (_, meeting) in found.items() if n >= LARGE]
+    if large and len(large) < len(meetings):
+        text += f", from {show_size(LARGE)} up {geometric_mean(large):.3f}, at most {max(large):.3f}"
+    return f"{text}."
+
+
+def _meeting_cell(found: tuple[Figure, Meeting] | None) -> str:
+    if found is None:
+        return "-"
+    ours, meeting = found
+    against = f"{meeting.peer} {meeting.ratio:.3g}"
+    return f"{show_seconds(ours.seconds or 0)}, {f'**{against}**' if meeting.verdict == 'ahead' else against}"
+
+
+# Routes: how near the choice is to the best, and hybrid to the better of host and GPU
+
+CHOSEN, AGAIN = "add as routed", "add as routed, again"
+HOST, TRANSFER, HYBRID = "add on the host", "add by transfer", "add by hybrid"
+FIXED = (HOST, TRANSFER, HYBRID, "add on the device")
+NEAR, LEVEL = 1.05, 1.02
+
+RouteCell = dict[str, Figure]  # by rung
+
+
+def describe_choice(rows: Sequence[Figure]) -> str:
+    """How many cells take at most 1.05 of the best fixed choice's time, the worst cell, and the noise."""
+    times = {name: _over_best(cell) for name, cell in _route_cells(rows) if CHOSEN in cell}
+    if not times:
+        return "No route was compared."
+    furthest = max(times, key=lambda name: times[name])
+    text = (
+        f"Of {len(times)} cells the chosen route takes at most {NEAR} of the best fixed choice's time in "
+        f"{sum(over <= NEAR for over in times.values())}, at most {times[furthest]:.3f} ({furthest})"
+    )
+    again = [cell[AGAIN].params["ratio"] for _, cell in _route_cells(rows) if AGAIN in cell]
+    if again:
+        text += f"; the same call, timed twice, differs by {min(again):.3f} to {max(again):.3f}"
+    return f"{text}. {_describe_hybrid(rows)}".rstrip()
+
+
+def _describe_hybrid(rows: Sequence[Figure]) -> str:
+    """In how many cells processor and GPU together take at most 1.02 of the better one's time, and the worst cell."""
+    over = {}
+    for name, cell in _route_cells(rows):
+        if HYBRID in cell and HOST in cell:
+            alone = [_time_ratio(cell[rung]) for rung in (HOST, TRANSFER) if rung in cell]
+            over[name] = _time_ratio(cell[HYBRID]) / min(alone)
+    if not over:
+        return ""
+    furthest = max(over, key=lambda name: over[name])
+    return (
+        f"Hybrid takes at most {LEVEL} of the better one's time in {sum(each <= LEVEL for each in over.values())} of "
+        f"{len(over)} cells, {min(over.values()):.3f} to {max(over.values()):.3f} ({furthest})."
+    )
+
+
+def describe_link(rows: Sequence[Figure]) -> str:
+    """The share of the link's bound, and how far our way for ordinary memory is ahead of the driver's own."""
+    found = {(row.name, row.params.get("memory")): row for row in rows if row.seconds}
+    pinned, ordinary = found.get(("add", "pinned")), found.get(("add", "pageable"))
+    driver = found.get(("pageable", "pageable"))
+    parts = []
+    if pinned and pinned.fraction and pinned.limit:
+        parts.append(
+            f"Pinned: {100 * pinned.fraction:.1f} % of the {pinned.limit:.1f} GB/s that the link's rates of this "
+            "run allow, both directions at once"
+        )
+    if ordinary and driver:
+        parts.append(
+            f"ordinary memory: {_time_ratio(driver) / _time_ratio(ordinary):.1f} x the driver's own way for it"
+        )
+    both, host, link = found.get((HYBRID, "pinned")), found.get((HOST, "pinned")), pinned
+    if both and host and link:
+        better = min(_time_ratio(host), _time_ratio(link))
+        parts.append(f"both together: {_time_ratio(both) / better:.3f} of the better one's time")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _over_best(cell: RouteCell) -> float:
+    return 1 / min((_time_ratio(cell[rung]) for rung in FIXED if rung in cell), default=1)
+
+
+def _time_ratio(row: Figure) -> float:
+    return float(row.params.get("ratio", 1))
+
+
+def _route_cells(rows: Sequence[Figure]) -> Iterator[tuple[str, RouteCell]]:
+    """The rows that were timed, by dtype, size and memory."""
+    cells: dict[str, RouteCell] = {}
+    for row in rows:
+        if row.seconds and "memory" in row.params and row.params.get("reference", row.name) == CHOSEN:
+            cells.setdefault(f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", {})[row.name] = row
+    yield from cells.items()
+
+
+# Where others are faster than vecadd by the whole 95 % interval
+
+WIDTH = 120
+NAMED = 3  # as many cells are named one by one
+PLACES = {
+    "peer-device": "one addition on a GPU",
+    "peer-queued": "additions on a GPU, one behind the other",
+    "peer-layouts": "layouts and pairs of dtypes on a GPU",
+    "peer-host": "on the host",
+    "peer-installed": "NumPy's own addition, vecadd not installed",
+    "peer-end-to-end": "from two NumPy arrays to a new one",
+    "peer-files": "files",
+}
+
+
+def ahead(runs: Sequence[Recording]) -> list[str]:
+    """A line for each library that is faster somewhere by the whole 95 % interval of the ratio."""
+    lines: list[str] = []
+    for run in runs:
+        rows = [row for row in run.figures if _is_other(row)]
+        for name in dict.fromkeys(map(_choose_name(run.sweep), rows)):
+            cells = [row for row in rows if _choose_name(run.sweep)(row) == name]
+            lines += _lines_of_faster(f"{name} ({PLACES[run.sweep]})", cells)
+    return [*(lines or ["- None."]), "", f"*{origin(runs)}.*"]
+
+
+def _lines_of_faster(what: str, cells: Sequence[Figure]) -> list[str]:
+    faster = [row for row in cells if row.params["ratio_interval"][1] < 1]
+    if not faster:
+        return []
+    shares = sorted(100 * (1 - row.params["ratio"]) for row in faster)
+    least, most = (f"{share:.2g}" for share in (shares[0], shares[-1]))
+    by = most if least == most else f"{least} to {most}"
+    text = f"- {what}: {by} % less time in {len(faster)} of {len(cells)} cells{_show_cells(faster, cells)}"
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _show_cells(faster: Sequence[Figure], cells: Sequence[Figure]) -> str:
+    largest = max(row.n for row in faster)
+    if len(faster) <= NAMED:
+        return f" ({', '.join(map(_show_cell, faster))})"
+    return f", all of up to {show_size(largest)} elements" if largest < max(row.n for row in cells) else ""
+
+
+def _show_cell(row: Figure) -> str:
+    layout = row.sweep == "peer-layouts"
+    return f"{row.params['form']}, {row.dtype}" if layout else f"{show_size(row.n)} {row.dtype}"
+
+
+def _is_other(row: Figure) -> bool:
+    return bool(row.seconds) and "ratio" in row.params and not row.name.startswith(("vecadd", "moving as much"))
+
+
+def _choose_name(sweep: str) -> Callable[[Figure], str]:
+    """What a line is about: the library, and its form where it has several; of layouts the library alone."""
+    return (lambda row: row.name.partition(" ")[0]) if sweep == "peer-layouts" else (lambda row: row.name)

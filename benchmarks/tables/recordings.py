@@ -13,7 +13,7 @@ from vecadd.figures import Run, read_run, show_date
 
 OWN = ("vecadd", "kernel")  # among a file's versions: not those of other libraries
 
-# The method of every run that has the present one. In braces: where the full text stands.
+# The method of every run that has the present one. In braces: where the full text is.
 BRIEFLY = (
     "medians of interleaved rounds over rotating buffers, sums compared bit for bit after their outputs were poisoned "
     "([all of it]({}))"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from made_up import FIGURES, RUNGS, figure, run
 
+from vecadd import _core
 from vecadd.bench import output
 from vecadd.bench.sweeps import make_tables
-from vecadd.bench.tables import parts
 from vecadd.tables import Screen, Table, columns, markdown, table_as_markdown
 
 pytestmark = pytest.mark.no_native
@@ -50,7 +50,7 @@ FILES: dict[str, Callable[[], str]] = {
 @pytest.fixture(autouse=True)
 def fixed_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rungs' own texts are theirs to change."""
-    monkeypatch.setattr(parts, "rung_named", RUNGS.get)
+    monkeypatch.setattr(_core, "rungs", lambda: list(RUNGS.values()))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -93,7 +93,7 @@ GRID_STRIDE = [
 def test_the_documents_figure_stands_beside_their_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Document 004's 6 ms are of 4 blocks a multiprocessor."""
     known = {**ONE, "name": "grid_stride", "params": {"blocks_per_sm": (1, 4, 64)}}
-    monkeypatch.setattr(parts, "rung_named", {"grid_stride": known}.get)
+    monkeypatch.setattr(_core, "rungs", lambda: [known])
     (table,) = make_tables(GRID_STRIDE)
     at = [column.name for column in table.columns].index("documents")
     named = {line.cells[0]: line.cells[at] for line in table.lines if line}
@@ -105,7 +105,7 @@ def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_th
 ) -> None:
     blocks = {"blocks_per_sm": (1, 4, 64)}
     one, two = ({**ONE, "name": name, "params": blocks} for name in ("grid_stride", "block_range"))
-    monkeypatch.setattr(parts, "rung_named", {"grid_stride": one, "block_range": {**two, "after": "grid_stride"}}.get)
+    monkeypatch.setattr(_core, "rungs", lambda: [one, {**two, "after": "grid_stride"}])
     (table,) = make_tables([*GRID_STRIDE, figure("ladder", "block_range", 1 << 26, 6e-4)])
     at = [column.name for column in table.columns].index("gain")
     assert [line.cells[at] for line in table.lines if line and line.cells[0] == "block_range"] == ["0.5 x"]
@@ -115,7 +115,7 @@ def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_th
 def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
     fastest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "rung_named", {"one": ONE, "two": {**ONE, "after": "one"}}.get)
+    monkeypatch.setattr(_core, "rungs", lambda: [ONE, {**ONE, "name": "two", "after": "one"}])
     variants = [figure("ladder", "one", 1 << 20, 1e-3 if at == fastest else 2e-3) for at in range(3)]
     (table,) = make_tables([*variants, figure("ladder", "two", 1 << 20, 5e-4)])
     at = [column.name for column in table.columns].index("gain")
@@ -138,7 +138,7 @@ def test_a_bar_in_a_rows_name_leaves_the_markdown_of_a_run_even() -> None:
 
 
 if __name__ == "__main__":
-    parts.rung_named = RUNGS.get  # type: ignore[assignment]
+    _core.rungs = lambda: list(RUNGS.values())
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for name, make in FILES.items():
         (GOLDEN / name).write_text(make())

@@ -19,7 +19,7 @@ from vecadd.bench.operands import DEVICE, EXACT, MOST, Factors, Transposed, Wron
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session
 from vecadd.bench.sweeps import make_tables
-from vecadd.bench.tables import matrices as layout
+from vecadd.bench.sweeps.matrices import last_steps, rate
 from vecadd.figures import Figure
 from vecadd.model import Gpu, Limits
 from vecadd.model import matrices as expected
@@ -305,12 +305,12 @@ def test_quoted_times_are_the_recorded_figures() -> None:
 
 def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
     rows = made_up.sgemm()
-    assert layout.steps(rows) == [
+    assert last_steps(rows) == [
         "sgemm_tiled to sgemm_tuned at 1024 x 1024 x 4096: occupancy 25 to 50 %, 286 us to 390 us, 0.733 x as fast",
         "sgemm_tiled to sgemm_tuned at 8192 x 16384 x 4096: occupancy 25 to 50 %, 36.7 ms to 50 ms, 0.733 x as fast",
     ]
     alone = [replace(row, value=None) if row.name == "sgemm_tuned" else row for row in rows]
-    assert layout.steps(alone) == []
+    assert last_steps(alone) == []
 
 
 def test_a_transposes_table_has_no_columns_of_products() -> None:
@@ -325,13 +325,13 @@ def test_documents_show_both_tables_of_products_and_the_step() -> None:
     assert sum(line.startswith("| sgemm_tiled |") for line in lines) == 3, (
         "at both sizes, and in the document's columns"
     )
-    assert f"- {layout.steps(made_up.sgemm())[-1]}" in lines
+    assert f"- {last_steps(made_up.sgemm())[-1]}" in lines
     assert len(list(filter(None, written.matrices(made_up.transpose())))) == 2 + 2 + 8
 
 
 def test_rates_are_operations_of_products_and_bytes_of_transposes() -> None:
     def rates(rows: list[Figure]) -> list[float]:
-        return [layout.rate(row) or math.nan for row in rows]
+        return [rate(row) or math.nan for row in rows]
 
     assert rates(made_up.sgemm()[:3]) == pytest.approx([6, 8, 30])
     assert rates(made_up.transpose()[:1]) == [made_up.transpose()[0].gbps]

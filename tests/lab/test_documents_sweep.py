@@ -16,7 +16,6 @@ from vecadd.bench.options import Options
 from vecadd.bench.run import Machine
 from vecadd.bench.sweeps import documents, make_tables
 from vecadd.bench.sweeps.documents import DOWNLOADS
-from vecadd.bench.tables import documents as layout
 from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
@@ -35,7 +34,7 @@ def contestants(experiment: str, n: int) -> dict[str, Contestant]:
 
 
 def test_every_experiment_says_what_is_expected() -> None:
-    assert {name for name, *_ in documents.EXPERIMENTS} == set(layout.TOLD)
+    assert {name for name, *_ in documents.EXPERIMENTS} == set(documents.EXPECTED)
 
 
 def test_a_size_of_a_document_has_the_kernels_that_it_measured(device: int) -> None:
@@ -120,7 +119,7 @@ def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_th
     assert [line and line.cells[-2:] for line in sizes.lines] == [
         ("-", "47.2 ms (004b)"), ("10 x", ""), None, ("-", "104 ms (004a)"), None
     ]  # fmt: skip
-    assert sizes.notes[:2] == [f"expected: {layout.TOLD['sizes'][1]}", layout.FIRST]
+    assert sizes.notes[:2] == [f"expected: {documents.EXPECTED['sizes'][1]}", documents.FIRST]
     assert tails.lines[0] is not None
     assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
 

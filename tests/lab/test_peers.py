@@ -20,6 +20,7 @@ from conftest import child_environment
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
     device_peers,
+    device_stage,
     events,
     files_stage,
     host_stage,
@@ -30,7 +31,6 @@ from benchmarks.peers import (
     many_stage,
     misaligned_stage,
     overhead_stage,
-    scaling_stage,
     transfer_stage,
 )
 from benchmarks.tables import peers as tables
@@ -334,8 +334,8 @@ def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
 def test_an_addition_at_once_is_compared_with_its_pieces(
     run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scaling_stage, "PIECE", 1000)
-    monkeypatch.setattr(scaling_stage, "WHOLE", {"float32": 2500, "int8": 3005})
+    monkeypatch.setattr(device_stage, "PIECE", 1000)
+    monkeypatch.setattr(device_stage, "WHOLE", {"float32": 2500, "int8": 3005})
     rows = run("scaling", torch_that_adds_by(np.add))
     assert set(rows) == {"vecadd in pieces of 2^28", "vecadd at once"}
     assert all(row.checked for row in rows.values())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import TESTS, child_environment
 
-from benchmarks.tables import profiles
+from benchmarks.tables import sweeps
 from vecadd import _core, cli
 from vecadd.bench import probes, steps
 from vecadd.figures import Figure, read_run
@@ -231,7 +231,7 @@ def test_the_documents_table_of_kernels_has_the_metrics_that_were_recorded() -> 
         row_of("tuned", 2e-3, {"metrics": {"duration": 2e-3}}),
         row_of("pinned", 1.0, {"parts": []}),
     ]
-    head, _, naive, tuned = profiles.kernels(rows)
+    head, _, naive, tuned = sweeps.profiled_kernels(rows)
     assert head == "| rung | n | duration | registers a thread | the documents' profilers |"
     assert naive.startswith(
         "| naive | 2^27 | 1 ms | 16 | 000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %, SM 9.66 %,"
@@ -243,7 +243,7 @@ def test_the_documents_table_of_transfers_has_a_line_for_each_kind_of_step() -> 
     part = {"what": "to_device", "count": 2, "seconds": 4e-3, "bytes": 8e6, "least": 1e-3, "most": 3e-3,
             "share": 0.8, "gbps": 2.0}  # fmt: skip
     free = part | {"what": "free", "count": 1, "seconds": 1e-3, "bytes": None, "gbps": None, "share": 0.2}
-    _, _, up, release = profiles.transfers([row_of("pinned", 5e-3, {"parts": [part, free]})])
+    _, _, up, release = sweeps.profiled_transfers([row_of("pinned", 5e-3, {"parts": [part, free]})])
     assert up == "| pinned | copies to the device | 2 | 4 ms | 2 ms | 1 ms | 3 ms | 80.0 % | 8.0 | 2.0 |"
     assert release == "|  | release | 1 | 1 ms | 1 ms | 1 ms | 3 ms | 20.0 % | - | - |"
 

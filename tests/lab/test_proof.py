@@ -157,7 +157,7 @@ def test_the_host_adds_every_value_at_this_level(dtype: Dtype) -> None:
     """All pairs of 8 bits; of 16 bits one left operand and every right one."""
     rows = list(ways.prove(small(dtype), host_ways.ways(), 60))
     assert {row["way"] for row in rows} >= {"contiguous", "contiguous, 2 MiB", "contiguous, 32 KiB"}
-    assert all(ways.held(row) for row in rows), rows
+    assert all(ways.is_right(row) for row in rows), rows
     assert {row["pairs"] for row in rows} == {1 << 16}
     assert {row["simd"] for row in rows} == {LEVEL}
 
@@ -233,7 +233,7 @@ def test_a_flag_that_is_not_reported_is_found(deaf: Any, calls: int, first: str)
     assert row["wrong"] == 0
     assert row["flags"]["wrong"] == calls
     assert row["flags"]["first"] == f"{first}: nothing"
-    assert not ways.held(row)
+    assert not ways.is_right(row)
 
 
 def test_a_flag_without_its_sum_is_found() -> None:
@@ -243,14 +243,14 @@ def test_a_flag_without_its_sum_is_found() -> None:
 
     (row,) = ways.prove(small(FLOAT16), [replace(host_ways.ways()[0], flagged=flags.Flagged(add))], 60)
     assert row["flags"]["wrong"] > 0
-    assert not ways.held(row)
+    assert not ways.is_right(row)
 
 
 def test_a_way_that_would_take_too_long_says_so_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "BLOCK", 1 << 16)
     (row, *_) = ways.prove(small(np.int16, lefts=4), host_ways.ways(), 0)
     assert (row["pairs"], row["left_out"][:15]) == (2 << 16, "all would take ")
-    assert ways.held(row)
+    assert ways.is_right(row)
 
 
 def test_a_way_that_fails_is_a_failure() -> None:
@@ -259,7 +259,7 @@ def test_a_way_that_fails_is_a_failure() -> None:
 
     (row,) = ways.prove(small(np.int16), [replace(host_ways.ways()[0], add=broken)], 60)
     assert row["error"] == "RuntimeError: no such kernel"
-    assert not ways.held(row)
+    assert not ways.is_right(row)
 
 
 # The device
@@ -267,7 +267,7 @@ def test_a_way_that_fails_is_a_failure() -> None:
 
 def test_the_gpu_adds_in_every_layout_and_by_every_rung(device: int) -> None:
     rows = list(ways.prove(small(FLOAT16, lefts=2), device_ways.ways(), 60))
-    assert [row for row in rows if not ways.held(row)] == []
+    assert [row for row in rows if not ways.is_right(row)] == []
     rungs = {
         f"rung {rung['name']}"
         for rung in _core.rungs()
@@ -292,6 +292,6 @@ def test_the_gpu_adds_in_every_layout_and_by_every_rung(device: int) -> None:
 def test_the_gpu_converts(device: int, a: Any, b: str, out: Any, layout: str) -> None:
     case = cases.Case(np.dtype(a), np.dtype(b), np.dtype(out), range(0xC0, 0xC1), least=1)
     rows = list(ways.prove(case, device_ways.ways(), 60))
-    assert [row for row in rows if not ways.held(row)] == []
+    assert [row for row in rows if not ways.is_right(row)] == []
     assert {row["layout"] for row in rows if "layout" in row} >= {layout}
     assert {row["route"] for row in rows} >= {"device", "transfer"}

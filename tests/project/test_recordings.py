@@ -10,7 +10,7 @@ import pytest
 from made_up import META
 
 from benchmarks import gpu_stages, why
-from benchmarks.tables import checks, documents, verified
+from benchmarks.tables import documents
 from vecadd.check import document
 from vecadd.figures import Figure, write_json, write_run
 
@@ -65,8 +65,8 @@ def test_the_cost_of_a_receipt_is_that_of_each_size(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(why.recording, "stop", recorded.clear)
     monkeypatch.setattr(why, "_session", session)
     lines = shown("why-costs", [why.cost(n) for n in costs], tmp_path)
-    assert "| 1000 | 100 us | 101 us | +1.0 % | +1.0 to +1.0 % | +0.0 to +0.0 % |" in lines
-    assert "| 2^16 | 100 us | 103 us | +3.0 % | +3.0 to +3.0 % | +0.0 to +0.0 % |" in lines
+    assert "| a + b | 1000 | 100 us | 101 us | +1.0 % | +1.0 to +1.0 % | +0.0 to +0.0 % |" in lines
+    assert "| a + b | 2^16 | 100 us | 103 us | +3.0 % | +3.0 to +3.0 % | +0.0 to +0.0 % |" in lines
     assert "The medians are between +1.0 and +3.0 %." in lines
     assert turns == [10, 10, *[65 + 25, 100] * (3 * 211)] * 2
 
@@ -96,7 +96,7 @@ def test_stores_are_shown_beside_the_disk(tmp_path: Path) -> None:
     assert [row.spread for row in again] == [(1.5, 3.0), (2.5, 4.0), (0.5, 2.0)]
 
 
-CHECKS = sorted(checks.FOLDER.rglob("*.json"))
+CHECKS = sorted(documents.CHECKS.rglob("*.json"))
 
 
 @pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem)
@@ -107,8 +107,11 @@ def test_a_recorded_check_is_as_its_schema_says(path: Path) -> None:
 
 
 def test_a_checks_tables_show_its_values() -> None:
-    tables = {name: checks.fill(f"<!-- check: {name} 2xh200 -->\n<!-- /check -->") for name in checks.TABLES}
-    found = {each["id"]: each for each in json.loads((checks.FOLDER / "2xh200.json").read_text())["findings"]}
+    tables = {
+        name: documents.fill_checks(f"<!-- check: {name} 2xh200 -->\n<!-- /check -->")
+        for name in documents.CHECK_TABLES
+    }
+    found = {each["id"]: each for each in json.loads((documents.CHECKS / "2xh200.json").read_text())["findings"]}
     assert f"| read alone | {found['device memory/gpu 0/read']['value']:.0f} GB/s |" in tables["normal"]
     ways = (f"{found[f'pair/gpu 1 to gpu 0/{way}']['value']:.0f} GB/s" for way in ("copy", "read", "write"))
     assert f"| GPU 1 to GPU 0 | {' | '.join(ways)} | NVLink, 18 links" in tables["pairs"]
@@ -124,7 +127,7 @@ def test_a_checks_tables_show_its_values() -> None:
 )
 def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checks.fill(f"<!-- check: {marker} -->\n<!-- /check -->")
+        documents.fill_checks(f"<!-- check: {marker} -->\n<!-- /check -->")
 
 
 def test_proofs_and_tests_are_listed_with_their_commits(tmp_path: Path) -> None:
@@ -133,7 +136,7 @@ def test_proofs_and_tests_are_listed_with_their_commits(tmp_path: Path) -> None:
     file.parent.mkdir()
     ended = {"verdict": "passed", "seconds": 1, "date": "2026-11-24", "commit": "45"}
     file.write_text("".join(f"{json.dumps({'stage': stage, **ended})}\n" for stage in ("test", "bench")))
-    assert list(verified.lines(tmp_path))[2:] == [
+    assert list(documents.verified_lines(tmp_path))[2:] == [
         "| [`fuzz-here.json`](results/fuzz-here.json) | 2026-11-23, commit 0123 with uncommitted changes |",
         "| `make gpu STAGE=test`, here: passed | 2026-11-24, commit 45 |",
     ]

@@ -25,7 +25,7 @@ Timer = Callable[[Sequence[Buffers]], float]
 
 @dataclass(frozen=True)
 class Contestant:
-    """``time(sets)`` adds each of the sets, which lie in this kind of ``memory``, and returns the mean seconds of one
+    """``time(sets)`` adds each of the sets, which are in this kind of ``memory``, and returns the mean seconds of one
     addition.
 
     ``adds`` is 0 where the sum is written, else how often it is added to the output's contents; ``races`` says that

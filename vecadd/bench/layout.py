@@ -1,6 +1,6 @@
 """What the tables of several sweeps share: cells, groups, notes, the gain over an earlier rung, and the plain table."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -51,11 +51,13 @@ def choose_style(figure: Figure) -> Style:
     return Style.EXPECTED_FAILURE if "caught" in figure.params else Style.PLAIN
 
 
-def each_cell(table: Table, figures: Iterable[Figure]) -> Iterator[list[Figure]]:
-    """The figures of each dtype and size, which are to be added to the table: below a line that names both, and above a
-    gap."""
-    for (dtype, n), cell in groupby(figures, key=lambda figure: (figure.dtype, figure.n)):
-        table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
+def each_cell(
+    table: Table, figures: Iterable[Figure], show: Callable[[Figure], str] = lambda figure: show_size(figure.n)
+) -> Iterator[list[Figure]]:
+    """The figures of each dtype and size, or of what else ``show`` names, to be added to the table: below a line that
+    names both, and above a gap."""
+    for head, cell in groupby(figures, key=lambda figure: f"{figure.dtype} {show(figure)}"):
+        table.add(head, style=Style.HEAD)
         yield list(cell)
         table.add_gap()
 

@@ -91,7 +91,7 @@ def commit(root: Path = ROOT) -> str | None:
 
 def conditions_now() -> dict[str, Any]:
     """What else uses this machine; None for what is unknown. Call it before this process uses the GPU, or it counts
-    itself. ``throttled`` holds seconds since the driver was loaded; `conditions_since` makes them the run's."""
+    itself. ``throttled`` is in seconds since the driver was loaded; `conditions_since` makes them the run's."""
     gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values(), *LINK.values())
     return {
         "load_average": round(os.getloadavg()[0], 2),

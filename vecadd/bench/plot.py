@@ -104,8 +104,6 @@ def draw(picture: Picture, run: Run) -> Drawing:
     with applied_style():
         drawing = NewDrawing(layout="constrained")
         picture.draw(drawing)
-        if not picture.title:  # of a module of vecadd.bench.plots
-            return drawing
         room = int(_LETTERS_AN_INCH * drawing.get_figwidth())
         lines = [line for text in (picture.title, _show_origin(run, host=picture.host)) for line in wrap(text, room)]
         drawing.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9)
@@ -210,6 +208,22 @@ def line_styles(names: Iterable[str]) -> dict[str, Look]:
         )
         for index, name in enumerate(every)
     }
+
+
+# In the order in which a chunk of a transfer passes them: colour and hatch.
+STEP_LOOKS: Mapping[str, tuple[str, str]] = {
+    "allocate": (GREY, "xxx"),
+    "to_device": (SKY, "///"),
+    "kernel": (VERMILLION, ""),
+    "to_host": (GREEN, "\\\\\\"),
+    "free": (PALE, "xxx"),
+}
+
+
+def step_style(kind: str) -> dict[str, Any]:
+    """How a step of a transfer is drawn: with an edge that keeps a kernel of 10 us visible among copies of 10 ms."""
+    color, hatch = STEP_LOOKS[kind]
+    return bar_style(color, hatch) | {"edgecolor": color if kind == "kernel" else BLACK, "linewidth": 0.6}
 
 
 def bar_style(color: str, hatch: str = "") -> dict[str, Any]:
@@ -346,7 +360,7 @@ def draw_limit(axes: Axes, figures: Sequence[Figure], places: Sequence[float] | 
 
 
 def draw_rates_over_size(drawing: Drawing, figures: Sequence[Figure], l3: int | None = None) -> None:
-    """A panel for each dtype, two and more where it has more lines than a panel can hold. With the processor's last
+    """A panel for each dtype, two and more where it has more lines than a panel has room for. With the processor's last
     cache, the rates are on a logarithmic axis, because caches are ten times as fast as the memory."""
     panels = [
         (dtype, labels)

@@ -116,8 +116,8 @@ def probe_loaded(device: int, l2: int, memory: int) -> dict[str, list[float]]:
     arrived, and GB/s of the whole GPU."""
     found = _core.probe("loaded", device, min(DEVICE_CACHES * l2, memory // 4), LOADED_ROUNDS)
     points = [point for point in zip(*(found[key] for key in ("bytes", "seconds", "rate")), strict=True) if point[0]]
-    held, seconds, rates = (list(column) for column in zip(*points, strict=True))
-    return {"bytes_in_flight": held, "seconds": seconds, "gbps": [rate / 1e9 for rate in rates]}
+    in_flight, seconds, rates = (list(column) for column in zip(*points, strict=True))
+    return {"bytes_in_flight": in_flight, "seconds": seconds, "gbps": [rate / 1e9 for rate in rates]}
 
 
 def probe_launch(device: int) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Sweep:
 
     ``probes`` are made ahead of the cells, so that a run's opening shows them; ``extra`` gives figures that are not
     measured in rounds; ``dtypes`` are those of a run that names none. ``tables`` and ``pictures`` show the
-    sweep's figures; as texts ``tables`` and ``plot`` name modules of vecadd.bench.tables and vecadd.bench.plots.
+    sweep's figures.
     """
 
     name: str
@@ -136,12 +136,8 @@ class Sweep:
     probes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = DEFAULT_DTYPES
     extra: Callable[[Options, Machine], Sequence[Figure]] = lambda options, machine: ()
-    tables: str | Callable[[list[Figure]], list[Table]] = layout.plain_tables
+    tables: Callable[[Sequence[Figure]], list[Table]] = layout.plain_tables
     pictures: Callable[[Run], Iterable[Picture]] = lambda run: ()
-    plot: str | None = None  # None: no picture
-    by_dtype: bool = False  # whether there is a picture for each dtype
-    pictured: Callable[[list[Figure]], list[Figure]] = lambda figures: figures  # picks those that the picture shows
-    roofline: str | None = None  # the name of the roofline of its rungs; None: there is none
 
 
 def grid(

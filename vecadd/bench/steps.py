@@ -1,6 +1,6 @@
 """The steps of a transfer, and how long each was at work.
 
-A step's time runs from its place in its stream, and so holds what it waited for others: a link carries one copy a
+A step's time runs from its place in its stream, and so includes what it waited for others: a link carries one copy a
 direction at a time, and kernels share the GPU. Four uploads queued at once take four times as long by their own clocks
 as the link was busy. Each kind of step has one engine here, which serves them in the order in which they ended.
 """

@@ -21,7 +21,7 @@ LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
 TELLING = 10e-3  # seconds: a longer time is spent on bytes, not fixed costs, and scales with n
 
-FEWEST_ROUNDS, MOST_ROUNDS = 6, 400  # the least and the greatest of five ratios hold the median at 94 % only
+FEWEST_ROUNDS, MOST_ROUNDS = 6, 400  # the least and the greatest of five ratios enclose the median at 94 % only
 SAMPLE = 50e-6  # seconds: shorter additions are timed several at a time, or the clock's 30 ns would show
 MOST_IN_SAMPLE = 500  # additions; the first ones take 40 ns
 LONGEST_SAMPLE = 50e-3  # seconds: a slow contestant, one GPU thread for example, is not timed several at a time
@@ -140,7 +140,7 @@ class TimePredictor:
         self._known: dict[tuple[str, str, str], dict[int, float]] = {}
 
     def note(self, contestant: Contestant, dtype: np.dtype[Any], n: int, seconds: float) -> None:
-        """Remembers that the contestant took so many seconds for n elements."""
+        """Remembers how many seconds the contestant took for n elements."""
         self._known.setdefault(self._key(contestant, dtype), {})[n] = seconds
 
     def seconds(self, contestant: Contestant, pattern: Pattern, n: int) -> float:

@@ -18,7 +18,7 @@ from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row, Unit, title_of
-from vecadd.figures import Run, parse_json, read_text, run_of_content
+from vecadd.figures import Run, load_text, parse_json, run_of_content
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
 
@@ -56,7 +56,7 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    text = read_text(path)  # once: it may be a pipe
+    text = load_text(path)  # once: it may be a pipe
     checked = document.of_text(path, text)
     if checked is None:
         run = run_of_content(path, parse_json(path, text))

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots.timeline import look
+from vecadd.bench.plot import step_style
 from vecadd.diagrams.canvas import Canvas
 
 UP, ADD, DOWN = 100.0, 10.0, 100.0  # ms: founding document 004's example
@@ -47,7 +47,7 @@ def figure() -> Figure:
             y = top + 0.25 + 0.3 * lane
             sheet.words(left - 0.1, y + 0.12, name, align="right", size=7)
             for begin, finish in spans[engine]:
-                shown = look(engine)
+                shown = step_style(engine)
                 sheet.box(
                     left + scale * begin,
                     y,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd._command import UnaskableError
-from vecadd.figures import parse_json, read_text
+from vecadd.figures import load_text, parse_json
 
 # The schemas of what is found in measurements, and what writes it.
 FLEET, COMPARISON = "vecadd-fleet", "vecadd-compare"
@@ -30,6 +30,6 @@ def listed(paths: Iterable[Path]) -> Iterator[Path]:
 def content(path: Path) -> dict[str, Any]:
     """The object of a JSON file. Raises ValueError, which names the file, where it holds none or cannot be read."""
     try:
-        return parse_json(path, read_text(path))
+        return parse_json(path, load_text(path))
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error

@@ -16,7 +16,6 @@
 #include <numpy/ufuncobject.h>
 
 #include "base/dtype.h"
-#include "base/fpflags.h"
 #include "base/status.h"
 #include "py/base/kept_sums.h"
 

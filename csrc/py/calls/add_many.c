@@ -2,9 +2,9 @@
  * of add for each other pair. */
 #include "py/calls/add_many.h"
 
-#include "base/stream_order.h"
+#include "base/operand.h"
 #include "gpu/stream.h"
-#include "host/batch.h"
+#include "host/add.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/calls/add.h"

@@ -1,9 +1,8 @@
 /* explain_route: what add would do with a call, without doing it, and the reasons. */
 #include "base/plan.h"
 #include "choose/plan.h"
-#include "choose/routes.h"
-#include "cuda/strided_form.h"
-#include "host/simd_level.h"
+#include "cuda/facts.h"
+#include "host/simd.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/calls/add.h"

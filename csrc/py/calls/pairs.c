@@ -1,7 +1,7 @@
 #include "py/calls/pairs.h"
 
+#include "base/operand.h"
 #include "base/overlap.h"
-#include "base/stream_order.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/python.h"

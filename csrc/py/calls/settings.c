@@ -1,5 +1,5 @@
 /* How vecadd works in this process: threads, memory that is kept, and the use of the GPU. */
-#include "choose/routes.h"
+#include "choose/plan.h"
 #include "gpu/buffer.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -7,7 +7,6 @@
 #include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 const char get_num_threads_doc[] = PyDoc_STR(

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "choose/loop.h"
+#include "choose/numpy_loop.h"
 #include "choose/plan.h"
 #include "host/add.h"
 #include "host/output_pool.h"

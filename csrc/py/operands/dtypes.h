@@ -3,7 +3,7 @@
 #ifndef VECADD_PY_OPERANDS_DTYPES_H
 #define VECADD_PY_OPERANDS_DTYPES_H
 
-#include "base/strided.h"
+#include "base/layout.h"
 #include "py/operands/operands.h"
 
 /* One more than the dtype by NumPy's number, 0 for those that vecadd does not add. Includes C's other 64-bit integer

@@ -5,7 +5,7 @@
 
 #include "base/overlap.h"
 #include "base/plan.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "py/base/python.h"
 #include "py/operands/dtypes.h"
 #include "py/operands/operands.h"

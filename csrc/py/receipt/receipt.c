@@ -14,8 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/min_max.h"
-#include "base/now.h"
+#include "base/util.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/install/install.h"

@@ -3,18 +3,22 @@
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import contestants, recorded, steps
-from vecadd.bench.contestants import Contestant, device_rung, matrix_rung
+from vecadd.bench import contestants, layout, recorded, steps
+from vecadd.bench.contestants import Contestant, device_rung, find_rung, matrix_rung
 from vecadd.bench.operands import FLOAT32, HOST, PINNED, Buffers, Transposed
 from vecadd.bench.options import Options
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep
 from vecadd.bench.timing import Cell
+from vecadd.figures import Figure
 from vecadd.model.matrix_shapes import extents
+from vecadd.model.theory import has_defaults
+from vecadd.tables import Table, columns, prose, show_gain, show_size
 
 INT8 = np.dtype(np.int8)
 MILLION, LARGE = 10**6, 10**8  # elements of document 004
@@ -59,7 +63,7 @@ def _sizes(options: Options, machine: Machine, n: int) -> Cell:
 
 
 def _accumulate(options: Options, machine: Machine, n: int) -> Cell:
-    """One step at a time: how threads share the elements, and whether they add to what the sum holds."""
+    """One step at a time: how threads share the elements, and whether they add to what the sum was."""
     both = ({"accumulate": 0}, {"accumulate": 1})
     grids = ("grid_stride", "block_range", *(("single_block_chunked", "single_block") if n <= MILLION else ()))
     return _on_device(options, machine, n, [*((name, chosen) for name in grids for chosen in both), ("naive", {})])
@@ -154,6 +158,108 @@ EXPERIMENTS: Sequence[tuple[str, tuple[int, ...], Callable[[Options, Machine, in
 )
 
 
+# Tables
+
+_COLUMNS = columns("rung", "elements", "seconds", "GB/s", "% limit", "of the first", prose("documents"))
+
+# By experiment: its table's title, and what is to be expected by the bytes over the bandwidth.
+EXPECTED: Mapping[str, tuple[str, str]] = {
+    "sizes": (
+        "the documents' sizes",
+        "a kernel that the memory bounds takes its 12 bytes an element, 16 where it accumulates, over the memory's "
+        "rate: the same % of the limit at each size",
+    ),
+    "accumulate": (
+        "accumulating and writing",
+        "accumulating moves 16 bytes an element in place of 12, and loads three arrays in place of two: a third more "
+        "time where the memory is the limit, none where too few bytes are in flight, because a third load at once is "
+        "for nothing. Between two rungs with one accumulate only the order of the accesses differs",
+    ),
+    "tails": (
+        "the elements after the last vector",
+        "a few elements of millions are nothing; a launch of their own (tail 2) is one launch more at every size that "
+        "has a tail, and none at multiples. tail 0: a thread each, 1: the last thread, 3: none",
+    ),
+    "copies": (
+        "copies between device arrays",
+        "8 bytes an element in place of an addition's 12: two thirds of its time at the same rate",
+    ),
+    "copied": (
+        "document 002's function on device memory",
+        "copies of three arrays there and back move 24 bytes an element more than the addition's 12: three times its "
+        "time, and what allocating and freeing takes",
+    ),
+    "division": (
+        "/ and % of one-byte elements",
+        "the bytes take a quarter of float32's time, which leaves less to hide an index's instructions behind, some 30 "
+        "of a division. But loads of one byte keep few bytes in flight, and most of the time is waiting still",
+    ),
+    "chunks": (
+        "chunks through the same buffers",
+        "where the sums stay in the L2 (kernels_cold) a kernel waits for its inputs alone, two thirds of the bytes: "
+        "some 7 us of an H200, and 2.8 us of launch. kernels_paid counts writing the sums to memory too. whole "
+        "and streams2: all of it, which the link bounds",
+    ),
+    "pages": (
+        "downloads into touched and untouched pages",
+        "the same bytes over the same link; but the system maps and clears each page when it is first written to, on "
+        "the thread that copies",
+    ),
+    "managed": (
+        "unified memory",
+        "the same bytes over the link as pageable, by page faults of the GPU and of the processor",
+    ),
+}
+
+FIRST = "of the first: how many times as fast as the first row of its size"
+
+
+def tables(figures: Sequence[Figure]) -> list[Table]:
+    """A table for each experiment, in the order of the figures, without GPUDirect, of which 0.2.0 wrote rows in
+    words."""
+    by_experiment = groupby(figures, lambda figure: str(figure.params["experiment"]))
+    return [_table(name, list(group)) for name, group in by_experiment if name in EXPECTED]
+
+
+def _table(experiment: str, figures: Sequence[Figure]) -> Table:
+    """Every figure beside the first of its size and its document's."""
+    title, expected = EXPECTED[experiment]
+    optional = ("documents", "of the first", "% limit")
+    table = Table(f"documents: {title}", _COLUMNS, optional_columns=optional)
+    for _, cell in groupby(figures, key=lambda figure: figure.n):
+        first: float | None = None
+        for figure in cell:
+            gain = first / figure.seconds if first and figure.seconds else None
+            first = first or figure.seconds
+            table.add(
+                figure.label,
+                show_size(figure.n) if figure.dtype == "float32" else f"{show_size(figure.n)} {figure.dtype}",
+                layout.seconds_cell(figure),
+                layout.rate_cell(figure),
+                layout.limit_cell(figure),
+                show_gain(gain) if gain else "-",
+                layout.document_times(_times_of_documents(figure)),
+                style=layout.choose_style(figure),
+            )
+        table.add_gap()
+    times = [time for figure in figures for time in _times_of_documents(figure)]
+    table.notes = [f"expected: {expected}", FIRST, *layout.document_notes(figures, times)]
+    return table
+
+
+def _times_of_documents(figure: Figure) -> list[recorded.Figure]:
+    """The documents' times of the rung at its usual parameters and in float32, where they were measured at the figure's
+    size or do not say at which."""
+    rung = find_rung(figure.name)
+    if rung is None or figure.dtype != "float32" or not has_defaults(rung, figure.params.get("parameters", {})):
+        return []
+    return [
+        time
+        for time in recorded.figures(figure.name)
+        if (time.n or recorded.SETTINGS[time.setting].elements) in (None, figure.n)
+    ]
+
+
 SWEEP = Sweep(
     "documents",
     cells,
@@ -161,5 +267,5 @@ SWEEP = Sweep(
     "names, and of downloads the download alone, by events",
     probes=ON_DEVICE,
     dtypes=("float32", "int8"),
-    tables="vecadd.bench.tables.documents",
+    tables=tables,
 )

@@ -1,11 +1,14 @@
 """Device memory, added by the kernels that represent the ladder and by the call that users make."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from vecadd.bench.contestants import QUEUED, device_add, device_rung
 from vecadd.bench.options import Options
+from vecadd.bench.plot import Picture, draw_rates_over_size
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
+from vecadd.figures import Run
 
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
@@ -17,10 +20,17 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         yield Cell(dtype, n, [*every, call], machine.device_limit)
 
 
+def pictures(run: Run) -> Iterator[Picture]:
+    """Rates over size."""
+    if any(figure.seconds for figure in run.figures):
+        draw = partial(draw_rates_over_size, figures=run.figures)
+        yield Picture("size", "Bandwidth over size: device arrays, added by a kernel", draw)
+
+
 SWEEP = Sweep(
     "size",
     cells,
     f"{EVENTS}; add (host clock) over at least {QUEUED} queued calls and until the queue is empty",
     probes=ON_DEVICE,
-    plot="vecadd.bench.plots.curves",
+    pictures=pictures,
 )

@@ -1,0 +1,96 @@
+#include "choose/numpy_loop.h"
+
+#include <stdint.h>
+
+#include "base/overlap.h"
+#include "base/util.h"
+#include "choose/plan.h"
+#include "host/add.h"
+#include "host/threads.h"
+
+struct loop_bounds
+loop_bounds_usual(void)
+{
+    const struct host_thresholds *from = host_thresholds();
+    return (struct loop_bounds){.least = smaller(smaller(from->awake, from->wake), from->stream_alone)};
+}
+
+static bool
+is_aligned(const struct loop_call *call)
+{
+    const uintptr_t all = (uintptr_t)call->a | (uintptr_t)call->b | (uintptr_t)call->out;
+    return all % component_size[dtype_table[call->dtype].component] == 0;
+}
+
+/* Whether more than one thread may add, or streaming stores do: what NumPy does not have. With ordinary stores one
+ * thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to 2^18 float32 on an
+ * EPYC. So where no worker is awake, the loop below adds. */
+static bool
+is_ahead(struct host_schedule *schedule, const struct loop_call *call)
+{
+    if (!schedule->streaming && !schedule->wakes)
+        schedule->fallback = &call->below;
+    return schedule->streaming || schedule->threads > 1;
+}
+
+static bool
+plan_run_of_elements(struct plan *plan, const struct loop_call *call, const struct loop_bounds *bounds)
+{
+    const struct dtype_row *dtype = &dtype_table[call->dtype];
+    const size_t bytes = call->n * dtype->itemsize;
+    if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))
+        return false;
+    const struct batch_add add = {call->a, call->b, call->out, call->n * dtype->components, dtype->component};
+    const struct plan_request on_host = {0};
+    struct status status;
+    if (plan_host_run(plan, &add, &on_host, &status) < 0)
+        return false;
+    if (bounds->every_thread)
+        plan->schedule = host_schedule_forced(plan->component, plan->n, threads_available(), false);
+    return is_ahead(&plan->schedule, call);
+}
+
+/* One of a and b is one element, which is not in out. */
+static bool
+plan_with_one_element(struct plan *plan, struct addition *addition, const struct loop_call *call,
+                      const struct loop_bounds *bounds)
+{
+    const struct dtype_row *dtype = &dtype_table[call->dtype];
+    const ssize_t all[] = {(ssize_t)call->n}, one[] = {1};
+    const struct operand array = {
+        .size = call->n, .ndim = 1, .shape = all, .dtype = call->dtype, .device = -1, .writable = true};
+    struct operand operand[] = {array, array, array};
+    const void *const data[] = {call->a, call->b, call->out};
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        operand[k].data = (void *)(uintptr_t)data[k];
+    struct operand *repeated = &operand[call->step[0] == 0 ? 0 : 1];
+    repeated->size = 1;
+    repeated->shape = one;
+
+    const struct operand *const operands[] = {&operand[0], &operand[1], &operand[2]};
+    const struct addition_rules rules = {.dtype = call->dtype};
+    const struct plan_request on_host = {0};
+    struct status status;
+    if (addition_resolve(addition, operands, &rules) != REFUSED_NOT ||
+        plan_make(plan, addition, operands, &on_host, &status) < 0 || plan->route != ROUTE_HOST)
+        return false;
+    if (bounds->every_thread) {
+        plan->schedule = host_schedule_forced(plan->component, call->n * dtype->components, threads_available(), false);
+        plan->schedule.block /= dtype->components;
+    }
+    return is_ahead(&plan->schedule, call);
+}
+
+bool
+plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call, const struct loop_bounds *bounds)
+{
+    const ssize_t size = (ssize_t)dtype_table[call->dtype].itemsize;
+    const ssize_t *step = call->step;
+    if (call->n * (size_t)size < bounds->least || step[LAYOUT_SUM] != size || !is_aligned(call))
+        return false;
+    if (step[0] == size && step[1] == size)
+        return plan_run_of_elements(plan, call, bounds);
+    if ((step[0] == 0 && step[1] == size) || (step[0] == size && step[1] == 0))
+        return plan_with_one_element(plan, addition, call, bounds);
+    return false;
+}
