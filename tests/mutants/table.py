@@ -335,7 +335,7 @@ MUTANTS = (
     ),
     Mutant(
         "producers in lists",
-        "csrc/py/calls/batch.c",
+        "csrc/py/calls/pairs.c",
         "survey->reader.defers = !survey->stream;",
         "survey->reader.defers = false;",
         CAPTURES,
@@ -345,13 +345,13 @@ MUTANTS = (
     Mutant(
         "record_stream",
         RELEASE,
-        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "library_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
         "false",
         ORDER,
         "third_stream",
     ),
     Mutant(
-        "record_stream of lists", RELEASE, "interop_record_stream(library, object, stream)", "0", ORDER, "third_stream"
+        "record_stream of lists", RELEASE, "library_record_stream(library, object, stream)", "0", ORDER, "third_stream"
     ),
     Mutant(
         "lent operands",
@@ -405,7 +405,7 @@ MUTANTS = (
     Mutant(
         "record_stream, on a GPU",
         RELEASE,
-        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "library_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
         "false",
         ORDER,
         "third_stream",

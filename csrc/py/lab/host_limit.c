@@ -5,9 +5,9 @@
 
 #include "host/threads.h"
 #include "lab/base/probes.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
-#include "py/operands/operand_from.h"
+#include "py/base/python.h"
+#include "py/operands/operands.h"
 
 struct host_limit {
     PyObject_HEAD;

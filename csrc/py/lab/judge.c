@@ -4,8 +4,8 @@
 #include "gpu/memory.h"
 #include "lab/ladder/device_rung.h"
 #include "lab/ladder/trial.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/lab/rung_arguments.h"
 #include "py/operands/device_array.h"
 

@@ -7,8 +7,8 @@
 #include "lab/ladder/device_rung.h"
 #include "lab/ladder/latency.h"
 #include "lab/ladder/timeline.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/lab/rung_arguments.h"
 
 static const char *const family_name[] = {

@@ -14,7 +14,7 @@ matrix_from(struct module_state *state, const struct rung *rung, PyObject *objec
         if (array->ndim == 2 && array->contiguous && array->dtype == DTYPE_FLOAT32)
             return array;
     }
-    PyErr_Format(PyExc_TypeError, "rung %s takes two-dimensional DeviceArrays of float32 in C order, and %s is none",
+    PyErr_Format(PyExc_TypeError, "rung %s takes two-dimensional DeviceArrays of float32 in C order, and %s is not one",
                  rung->name, what);
     return NULL;
 }

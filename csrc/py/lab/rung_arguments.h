@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "lab/base/rung.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/operands.h"
 
 /* "host", "device", ...: the names of enum rung_kind. */
 extern const char *const rung_kind_name[];
