@@ -159,7 +159,7 @@ def cost(n: int) -> Figure:
     low, middle, high = paired_interval(taken["on"], taken["off"])
     least, _, most = paired_interval(taken["again"], taken["off"])
     params = {
-        "noted_seconds": median(taken["on"]),
+        "recorded_seconds": median(taken["on"]),
         "ratio": middle,
         "ratio_interval": [low, high],
         "same_interval": [least, most],
@@ -223,15 +223,14 @@ def program_table(rows: Sequence[Figure]) -> Table:
 
 
 def cost_table(rows: Sequence[Figure]) -> Table:
-    """A line a form and size: an addition without a receipt and with one."""
-    names = ("form", "float32", "addition", "recorded", "median", "interval", "same again")
+    """A line a size: an addition without a receipt and with one."""
+    names = ("float32", "a + b", "recorded", "median", "interval", "same again")
     table = Table("the cost of a receipt", columns(*names))
     for row in rows:
         table.add(
-            row.name,
             show_size(row.n),
             show_seconds(row.seconds or 0.0),
-            show_seconds(row.params["noted_seconds"]),
+            show_seconds(row.params["recorded_seconds"]),
             f"{_percent(row.params['ratio']):+.1f} %",
             _range(row.params["ratio_interval"]),
             _range(row.params["same_interval"]),

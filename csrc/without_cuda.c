@@ -1,11 +1,10 @@
 /* A build without CUDA: this file takes the place of csrc/gpu, csrc/transfer, csrc/lab/ladder and csrc/lab/limits. Each
  * function fails with a status that says so, or does nothing. */
-#include "cuda/strided_form.h"
-#include "gpu/batch.h"
+#include "cuda/facts.h"
+#include "gpu/add.h"
 #include "gpu/buffer.h"
 #include "gpu/device.h"
 #include "gpu/graph.h"
-#include "gpu/link.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 #include "lab/base/probes.h"
@@ -13,7 +12,6 @@
 #include "lab/ladder/latency.h"
 #include "lab/ladder/timeline.h"
 #include "lab/ladder/trial.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 /* The headers name the parameters; these functions read few of them. */
@@ -56,8 +54,8 @@ DOES_NOTHING(device_pools_trim, void)
 GIVES(bool, false, device_park, int device, struct parked_memory *parked)
 DOES_NOTHING(device_parked_release, void)
 GIVES(bool, true, device_wait, int device)
-DOES_NOTHING(device_held_add, size_t bytes)
-DOES_NOTHING(device_held_remove, size_t bytes)
+DOES_NOTHING(device_in_use_add, size_t bytes)
+DOES_NOTHING(device_in_use_remove, size_t bytes)
 GIVES(struct memory_counts, (struct memory_counts){0}, memory_counts, void)
 FAILS(stream_check_device, int device, void *stream, struct status *status)
 FAILS(stream_captures, int device, void *stream, bool *captures, struct status *status)
@@ -88,7 +86,6 @@ GIVES(void *, NULL, device_buffer_home, const struct device_buffer *block)
 GIVES(struct kept_stream *, NULL, device_buffer_home_kept, const struct device_buffer *block)
 DOES_NOTHING(device_buffer_loosen, struct device_buffer *block)
 FAILS(device_buffer_move, struct device_buffer *block, struct status *status)
-GIVES(bool, false, device_buffer_moved, const struct device_buffer *block)
 DOES_NOTHING(device_buffer_hold, struct device_buffer *block)
 DOES_NOTHING(device_buffer_drop, struct device_buffer *block)
 GIVES(bool, true, device_buffer_drop_at_once, struct device_buffer *block)

@@ -4,8 +4,8 @@
  * aligned loads and a shift that is the same for the whole grid: no loss on an H200, where scalar loads cost 30 %. The
  * components before the first and after the last vector go to one thread each, in the same launch.
  *
- * Large operands are loaded with evict_last: 721 us instead of 731 at 2^28 float32 on an H200. The L2 would then hold
- * on to these lines at the cost of the caller's other data (later work on 45 MB is 12 % slower). So the threads that
+ * Large operands are loaded with evict_last: 721 us instead of 731 at 2^28 float32 on an H200. The L2 would then keep
+ * these lines at the cost of the caller's other data (later work on 45 MB is 12 % slower). So the threads that
  * load the end of the inputs demote its lines; demoting all of the inputs would cost 5 %. */
 #include "cuda/components.cuh"
 #include "cuda/kernels.h"
@@ -22,13 +22,8 @@ static constexpr uint64_t SMALL = 1 << 17, SMALLEST = 1 << 12;
  * 4 MiB 1.00 and 0.99, 12 MiB 1.01 and 1.00. An H100: 0.98 and 0.97 at 8 MiB. */
 static constexpr uint64_t PAIRS = 1 << 18, PAIRS_MOST = 1 << 19;
 
-/* How threads share n components: the first `vectors` threads take one vector each, the next `edges` threads one
- * component each. Kernels get the addresses of the first vector: computing them in each thread took 1 % of a small
- * addition. */
-struct split {
-    uint64_t head; /* components before the first vector */
-    uint64_t vectors;
-    uint64_t edges;       /* components outside the vectors, at both ends */
+/* As in shifted.cuh, and what is demoted. */
+struct tuned_split : split {
     uint64_t demote_from; /* the first vector whose lines are demoted */
 };
 
@@ -42,7 +37,7 @@ vector_flags(const vector_of<Component> &a, const vector_of<Component> &b, const
     return flags;
 }
 
-/* Demotes the cache line of an address, if it lies wholly inside the operand. */
+/* Demotes the cache line of an address, if all of it is inside the operand. */
 __device__ static void
 demote_around(const void *address, const void *operand, const void *end)
 {
@@ -55,7 +50,7 @@ demote_around(const void *address, const void *operand, const void *end)
  * demotes it. If two warps share a line, both demote it, because either may be the later one. */
 template <typename Component, bool Shifted>
 __device__ static void
-demote(const typename Component::element *first, const split &split, uint64_t vector)
+demote(const typename Component::element *first, const tuned_split &split, uint64_t vector)
 {
     const typename Component::element *operand = first - split.head;
     const void *end = operand + split.vectors * vector_of<Component>::size + split.edges;
@@ -71,7 +66,7 @@ demote(const typename Component::element *first, const split &split, uint64_t ve
 template <typename Component, bool Shifted, enum add_loads Loads, bool Flags>
 __global__ static void
 tuned(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
-      split split, unsigned *fp_flags)
+      tuned_split split, unsigned *fp_flags)
 {
     wait_for_prerequisites();
     const uint64_t thread = thread_number();
@@ -96,10 +91,7 @@ tuned(const typename Component::element *a, const typename Component::element *b
                 demote<Component, Shifted>(b, split, thread);
             }
     } else if (thread - split.vectors < split.edges) {
-        const uint64_t edge = thread - split.vectors;
-        int64_t i = static_cast<int64_t>(edge - split.head);
-        if (edge >= split.head)
-            i += static_cast<int64_t>(split.vectors * vector_of<Component>::size);
+        const int64_t i = edge_at<Component>(split, thread - split.vectors);
         const typename Component::element x = a[i], y = b[i], sum = add_elements<Component>(x, y);
         c[i] = sum;
         if constexpr (Flags)
@@ -113,11 +105,8 @@ tuned(const typename Component::element *a, const typename Component::element *b
 /* tuned for small, aligned operands. One launch behind the other, an addition of 2^10 to 2^16 elements takes about 1
  * us, and what a block does before its loads counts: with the number of threads known, numbers of 32 bits and loads
  * under a predicate 2 to 5 % less than in tuned, as much as Triton's kernel (H200). */
-struct small_split {
-    uint32_t head, vectors, edges;
-};
 
-/* Adds the component that lies outside of the vectors, if there is one of that number. */
+/* Adds the component outside of the vectors, if there is one of that number. */
 template <typename Component>
 __device__ static void
 add_edge(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
@@ -125,9 +114,7 @@ add_edge(const typename Component::element *a, const typename Component::element
 {
     if (edge >= split.edges)
         return;
-    int64_t i = static_cast<int64_t>(edge) - split.head;
-    if (edge >= split.head)
-        i += static_cast<int64_t>(split.vectors) * vector_of<Component>::size;
+    const int64_t i = edge_at<Component>(split, edge);
     c[i] = add_elements<Component>(a[i], b[i]);
 }
 
@@ -201,41 +188,28 @@ static cudaError_t
 launch_tuned(const struct add_call *call)
 {
     using element = typename Component::element;
-    const size_t size = sizeof(element), vector = vector_of<Component>::size;
     const bool shifted = phase_of(call->a) != phase_of(call->c) || phase_of(call->b) != phase_of(call->c);
+    tuned_split split = {split_components<Component>(call->c, call->n, shifted), 0};
     /* No kernel does shifted vectors with flags: calls with flags wait for the host link, and their operands are
      * vecadd's own buffers. */
-    const bool by_components = shifted && Component::raises_flags && call->fp_flags;
-    /* The two loads of a shifted vector reach up to one vector beyond it on both sides. To keep them inside the
-     * operand, single threads add one vector's worth of components at each end. */
-    const size_t margin = shifted ? vector : 0;
-
-    split split;
-    split.head = (16 - phase_of(call->c)) % 16 / size + margin;
-    split.vectors = by_components || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
-    split.edges = call->n - split.vectors * vector;
-    if (split.vectors == 0)
-        split.head = 0; /* otherwise the first vector's address would lie beyond the operand */
+    if (shifted && Component::raises_flags && call->fp_flags)
+        split = {{0, 0, call->n}, 0};
     split.demote_from = demoted_from(split.vectors, call->demoted);
     const unsigned block = call->block ? call->block : USUAL_BLOCK;
     if (block % WARP != 0)
         return cudaErrorInvalidConfiguration; /* demote() relies on whole warps */
     const launch_target target(call->stream, call->describe, call->programmatic);
-    const element *const a = static_cast<const element *>(call->a) + split.head, *const b =
-                                                                                     static_cast<const element *>(
-                                                                                         call->b) +
-                                                                                     split.head;
+    const element *const a = static_cast<const element *>(call->a) + split.head;
+    const element *const b = static_cast<const element *>(call->b) + split.head;
     element *const c = static_cast<element *>(call->c) + split.head;
     const uint64_t threads = split.vectors + split.edges;
     const bool plain = !shifted && call->loads == LOADS_PLAIN && !call->fp_flags && block == USUAL_BLOCK;
-    const small_split small = {static_cast<uint32_t>(split.head), static_cast<uint32_t>(split.vectors),
-                               static_cast<uint32_t>(split.edges)};
     if (plain && split.vectors >= PAIRS && split.vectors <= PAIRS_MOST)
-        return launch(tuned_pairs<Component>, (threads + 1) / 2, USUAL_BLOCK, target, a, b, c, small);
+        return launch(tuned_pairs<Component>, (threads + 1) / 2, USUAL_BLOCK, target, a, b, c, small(split));
     if (plain && split.vectors <= SMALL) {
         if (split.vectors <= SMALLEST)
-            return launch(tuned_small<Component, 128>, threads, 128, target, a, b, c, small);
-        return launch(tuned_small<Component, 256>, threads, 256, target, a, b, c, small);
+            return launch(tuned_small<Component, 128>, threads, 128, target, a, b, c, small(split));
+        return launch(tuned_small<Component, 256>, threads, 256, target, a, b, c, small(split));
     }
     return launch(tuned_for<Component>(shifted, call->loads, call->fp_flags), threads, block, target, a, b, c, split,
                   call->fp_flags);
@@ -250,16 +224,15 @@ add_launch(const struct add_call *call)
 cudaError_t
 add_load(void)
 {
-    cudaError_t error = cudaSuccess;
-    for (int component = 0; component < COMPONENT_COUNT; ++component)
-        for (int form = 0; form < 9 && error == cudaSuccess; ++form)
-            error = with_component(static_cast<enum component>(component), [form](auto each) {
-                if (form == 8)
-                    return load(tuned_pairs<decltype(each)>);
-                if (form >= 6)
-                    return form == 6 ? load(tuned_small<decltype(each), 128>) : load(tuned_small<decltype(each), 256>);
-                const enum add_loads loads = form / 2 == 1 ? LOADS_EVICT_LAST : LOADS_PLAIN;
-                return load(tuned_for<decltype(each)>(form % 2, loads, form / 2 == 2));
-            });
-    return error;
+    return load_components([](auto component) {
+        using type = decltype(component);
+        const cudaError_t error =
+            load(tuned_small<type, 128>, tuned_small<type, 256>, tuned_pairs<type>,
+                 tuned<type, false, LOADS_PLAIN, false>, tuned<type, true, LOADS_PLAIN, false>,
+                 tuned<type, false, LOADS_EVICT_LAST, false>, tuned<type, true, LOADS_EVICT_LAST, false>);
+        if constexpr (type::raises_flags)
+            if (error == cudaSuccess)
+                return load(tuned<type, false, LOADS_PLAIN, true>);
+        return error;
+    });
 }

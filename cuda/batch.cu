@@ -8,8 +8,8 @@
  *
  * Each block switches on its tile's component at run time, without divergence: one kernel serves all components, and
  * one launch a list of several dtypes. */
-#include "cuda/batch_kernel.h"
 #include "cuda/components.cuh"
+#include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 #include "cuda/shifted.cuh"
 
@@ -157,8 +157,8 @@ launch_table(const struct batch_segment *segments, size_t count, cudaStream_t st
     return launch_grid(batch_add<Most>, dim3(tiles), dim3(BLOCK), 0, stream, table);
 }
 
-/* Calls visit(table size) with the least size that holds `count` additions. A launch takes the host 11 us with 4 KB of
- * parameters and 22 with 32 KB. */
+/* Calls visit(table size) with the least size with room for `count` additions. A launch takes the host 11 us with 4 KB
+ * of parameters and 22 with 32 KB. */
 template <typename Visit>
 static cudaError_t
 with_table_of(size_t count, Visit visit)

@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "cuda/components.cuh"
+#include "cuda/index_map.cuh"
 #include "cuda/ptx.cuh"
 
 template <typename Part> struct complex_of {
@@ -245,7 +246,7 @@ part_of(enum component sum, Number x)
     return sum == COMPONENT_F32 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
 }
 
-/* Converts an element to the type in which the sum is computed. Integers become short floats through float, which holds
+/* Converts an element to the type in which the sum is computed. Integers become short floats through float, which has
  * every integer in float16's range exactly. */
 template <typename Value, typename T>
 __device__ inline Value
@@ -300,6 +301,165 @@ converted(bool is_signed, Value x)
         return is_signed ? element_from<T>(static_cast<int64_t>(x)) : element_from<T>(x);
     else
         return element_from<T>(x);
+}
+
+/* --- A few neighbours that have the sum's dtype: load, add, store. */
+
+template <unsigned Size>
+using element_of_size = std::conditional_t<
+    Size == 1, uint8_t,
+    std::conditional_t<Size == 2, uint16_t,
+                       std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
+
+template <unsigned Size>
+__device__ inline void
+load_element(packed<16> &to, unsigned i, const char *from)
+{
+    put_element(to, i, *reinterpret_cast<const element_of_size<Size> *>(from));
+}
+
+template <unsigned Size, unsigned Count>
+__device__ inline packed<16>
+load_same_dtype(const char *from, const side &side, unsigned count)
+{
+    packed<16> elements = {};
+    if (Count == 1 || side.spread)
+        for (unsigned i = 0; i < Count; ++i)
+            load_element<Size>(elements, i, from);
+    else if (side.whole && count == Count)
+        load_element<16>(elements, 0, from);
+    else
+        for (unsigned i = 0; i < Count; ++i)
+            if (i < count)
+                load_element<Size>(elements, i, from + i * Size);
+    return elements;
+}
+
+template <unsigned Size, unsigned Count>
+__device__ inline void
+store_same_dtype(char *to, const packed<16> &elements, unsigned count)
+{
+    constexpr unsigned RUN = Size * Count;
+    if (count == Count)
+        return store_packed(to, elements, RUN, true);
+    for (unsigned i = 0; i < Count; ++i)
+        if (i < count)
+            for (unsigned k = 0; k < Size; ++k)
+                to[i * Size + k] = static_cast<char>(element_of<uint8_t>(elements, i * Size + k));
+}
+
+template <typename Component>
+__device__ inline packed<16>
+add_units(const packed<16> &x, const packed<16> &y)
+{
+    using unit = typename Component::unit;
+    packed<16> sum = {};
+    for (unsigned i = 0; i < sizeof sum / sizeof(unit); ++i)
+        put_element(sum, i, Component::add(element_of<unit>(x, i), element_of<unit>(y, i)));
+    return sum;
+}
+
+template <unsigned Size>
+__device__ inline packed<16>
+add_same_dtype(enum component component, const packed<16> &x, const packed<16> &y)
+{
+    return with_component_of_size<Size>(component, [&](auto each) { return add_units<decltype(each)>(x, y); });
+}
+
+/* Calls visit(std::integral_constant) with the element size as a constant. */
+template <typename Visit>
+inline auto
+with_size(size_t itemsize, Visit visit)
+{
+    switch (itemsize) {
+    case 1:
+        return visit(std::integral_constant<unsigned, 1>());
+    case 2:
+        return visit(std::integral_constant<unsigned, 2>());
+    case 4:
+        return visit(std::integral_constant<unsigned, 4>());
+    case 8:
+        return visit(std::integral_constant<unsigned, 8>());
+    default:
+        return visit(std::integral_constant<unsigned, 16>());
+    }
+}
+
+/* Calls load(std::integral_constant) for every element size, until one fails. */
+template <typename Load>
+inline cudaError_t
+load_sizes(Load load)
+{
+    cudaError_t error = cudaSuccess;
+    for (size_t itemsize = 1; itemsize <= MAX_ITEMSIZE && error == cudaSuccess; itemsize *= 2)
+        error = with_size(itemsize, load);
+    return error;
+}
+
+/* --- The narrower of two dtypes, converted to the sum's in registers. */
+
+/* Converts an element to the type of the sum. */
+template <typename Sum, typename T>
+__device__ inline Sum
+in_sum(T element)
+{
+    const auto x = number_of(element);
+    if constexpr (is_complex<Sum>::value)
+        return {static_cast<float>(x), 0};
+    else
+        return static_cast<Sum>(x);
+}
+
+/* Calls visit(Sum()) with the C++ type of the map's sum, whose elements have Size bytes. */
+template <unsigned Size, typename Visit>
+__device__ inline void
+with_sum(const index_map &map, Visit visit)
+{
+    with_component_of_size<Size>(map.component, [&](auto component) {
+        using scalar = typename decltype(component)::scalar;
+        if constexpr (sizeof(scalar) < Size)
+            visit(complex_of<scalar>());
+        else if constexpr (std::is_integral_v<scalar>)
+            visit(std::make_unsigned_t<scalar>());
+        else
+            visit(scalar());
+    });
+}
+
+/* Converts `Count` elements at the start of a vector. */
+template <unsigned Size, unsigned Count>
+__device__ inline packed<16>
+converted_run(const index_map &map, const side &side, const packed<16> &run)
+{
+    if (side.dtype == map.sum)
+        return run;
+    packed<16> result = {};
+    with_dtype<INTEGERS | FLOATS>(side.dtype, [&](auto element) {
+        using type = decltype(element);
+        if constexpr (sizeof(type) <= Size)
+            with_sum<Size>(map, [&](auto sum) {
+                using sum_type = decltype(sum);
+                if constexpr (!std::is_integral_v<sum_type> || std::is_integral_v<decltype(number_of(element))>)
+                    for (unsigned i = 0; i < Count; ++i)
+                        put_element(result, i, in_sum<sum_type>(element_of<type>(run, i)));
+            });
+    });
+    return result;
+}
+
+/* Whether the sum has 4 or 8 bytes an element, and each input is converted to it by converted_run. */
+inline bool
+is_convertible(const struct strided *add)
+{
+    const struct dtype_row *sum = &dtype_table[add->sum];
+    if (add->dtype[LAYOUT_SUM] != add->sum || (sum->itemsize != 4 && sum->itemsize != 8))
+        return false;
+    for (int k = 0; k < LAYOUT_SUM; ++k) {
+        const struct dtype_row *own = &dtype_table[add->dtype[k]];
+        if (add->dtype[k] != add->sum && (own->itemsize > sum->itemsize || own->components > 1))
+            return false;
+    }
+    return true;
 }
 
 #endif

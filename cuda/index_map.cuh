@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "base/strided.h"
 #include "cuda/launch.cuh"
 
 #if VECADD_DOUBLE
@@ -100,6 +99,14 @@ find_run(const Map &map, uint32_t number)
         step(i, index);
     }
     return run;
+}
+
+/* Where an input's elements begin: the kernel's argument, or, where that is NULL, the number in the map. */
+template <typename Map>
+__device__ inline const char *
+input_of(const Map &map, int input, const char *given)
+{
+    return given ? given : reinterpret_cast<const char *>(map.scalar[input]);
 }
 
 /* The offset of an operand's element for a thread or element number. */
@@ -249,5 +256,26 @@ launch_form(void (*kernel)(const char *, const char *, char *, Map), unsigned co
     map.runs_a_thread = map.runs <= AT_ONCE ? 1 : most;
     return launch_mapped(kernel, map, map.runs_a_thread, add, at, stream);
 }
+
+/* A form of the strided addition that is faster than the general kernel of strided.cu; each decides which operands it
+ * takes. */
+struct strided_form {
+    const char *name;
+
+    /* Whether it takes these operands, of FEW_AXES (cuda/index_map.cuh) at most; at[] are their first elements. */
+    bool (*takes)(const struct strided *add, const struct layout *layout, const char *const at[]);
+
+    /* Queues the addition, 2^31 - 1 elements at most. */
+    cudaError_t (*launch)(const struct strided *add, const struct layout *layout, const char *const at[],
+                          cudaStream_t stream);
+
+    /* Loads its kernels into the current device's context. */
+    cudaError_t (*load)(void);
+};
+
+extern const struct strided_form strided_tiles;  /* one dtype; an input along another axis than the sum; in vectors */
+extern const struct strided_form strided_turned; /* one dtype or two; the same, element by element */
+extern const struct strided_form strided_same_dtype; /* one dtype */
+extern const struct strided_form strided_mixed;      /* two dtypes, in runs along the innermost axis */
 
 #endif

@@ -11,7 +11,9 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-#include "cuda/kernel_launch.h"
+#include <initializer_list>
+
+#include "cuda/facts.h"
 
 #if VECADD_DOUBLE
 #include "kernel_on_cpu.h"
@@ -97,6 +99,15 @@ launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, launch_t
     return launch_grid(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block), 0, target, arguments...);
 }
 
+/* launch() with the programmatic attribute; needs compute capability 9.0 or up. */
+template <typename... Parameters>
+inline cudaError_t
+launch_programmatic(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStream_t stream,
+                    typename exactly<Parameters>::type... arguments)
+{
+    return launch(kernel, threads, block, launch_target(stream, nullptr, true), arguments...);
+}
+
 /* This thread's number in the grid. */
 __device__ inline uint64_t
 thread_number()
@@ -116,13 +127,17 @@ shared_memory()
 #endif
 }
 
-/* Loads a kernel into the current device's context. */
-template <typename Kernel>
+/* Loads kernels into the current device's context, until one fails. */
+template <typename... Kernels>
 inline cudaError_t
-load(Kernel *kernel)
+load(Kernels *...kernels)
 {
     cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(kernel));
+    cudaError_t error = cudaSuccess;
+    for (const void *kernel : {reinterpret_cast<const void *>(kernels)...})
+        if (error == cudaSuccess)
+            error = cudaFuncGetAttributes(&attributes, kernel);
+    return error;
 }
 
 #endif

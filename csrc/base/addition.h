@@ -8,8 +8,13 @@
 
 #include "base/layout.h"
 #include "base/operand.h"
-#include "base/output_order.h"
-#include "base/strided.h"
+
+/* The memory order of a new sum's axes: it follows the operands' order by their library's rule. */
+enum order_rule {
+    ORDER_C,     /* JAX: C order for any operands */
+    ORDER_NUMPY, /* order="K": by the operands' strides; C order where the operands disagree */
+    ORDER_TORCH, /* by the first operand's strides; the second's where the first's do not decide */
+};
 
 struct addition {
     enum dtype dtype; /* of the sum; a and b are converted to it */
@@ -46,5 +51,15 @@ enum refusal addition_resolve(struct addition *addition, const struct operand *c
 /* Whether the addition is one contiguous run of components: all three arrays have one dtype, are aligned and dense. a,
  * b and c point to first elements; c may be NULL for memory that is not allocated yet. */
 bool addition_is_run(const struct addition *addition, const void *a, const void *b, const void *c);
+
+/* Sets the strides, in bytes, of a contiguous sum of this shape; no extent is 0. Inputs broadcast to the shape; a
+ * number has no dimension. Returns whether the strides differ from those of C order. */
+bool output_order(enum order_rule rule, int ndim, const ssize_t *shape, const struct layout_view inputs[LAYOUT_SUM],
+                  size_t itemsize, ssize_t *strides);
+
+/* Converts *element in place from a Python number's dtype (bool, float64 or complex128) to a dtype that it promotes to.
+ * Rounds to nearest, ties to even, under any rounding mode, and raises no flag. A float32 becomes a float of 16 bits
+ * that has its value. `element` has room for 16 bytes. For all others returns false and leaves it unchanged. */
+bool scalar_convert(unsigned char *element, enum dtype from, enum dtype to);
 
 #endif

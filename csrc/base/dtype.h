@@ -6,7 +6,7 @@
  * components.
  *
  * To add a dtype, write a row of EACH_NUMPY_DTYPE or EACH_ML_DTYPE. To add a component, write a row of it here, its
- * struct in cuda/components.cuh, and its vec_add_ for each instruction set (csrc/host/simd.h). */
+ * struct in cuda/components.cuh, and its vec_add_ for each instruction set (csrc/host/simd_body.h). */
 #ifndef VECADD_BASE_DTYPE_H
 #define VECADD_BASE_DTYPE_H
 
@@ -124,6 +124,10 @@ dtype_is_ml(enum dtype dtype)
 {
     return (int)dtype >= NUMPY_DTYPES;
 }
+
+/* The floating-point flags an addition can raise, as bits of a flag word that host threads and GPU kernels share. Only
+ * a thread that flushes subnormal results to zero raises FP_UNDERFLOW: else such a sum is exact. */
+enum { FP_OVERFLOW = 1, FP_INVALID = 2, FP_UNDERFLOW = 4 };
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
 #ifndef VECADD_BASE_FPENV_H
 #define VECADD_BASE_FPENV_H
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

@@ -227,3 +227,15 @@ layout_has_internal_overlap(int ndim, const ssize_t *shape, const ssize_t *strid
     layout_make(&layout, ndim, shape, views);
     return layout_sum_has_internal_overlap(&layout, itemsize);
 }
+
+bool
+strided_overlaps(const struct strided *add, const void *a, const void *b, const void *c)
+{
+    const void *const inputs[] = {a, b};
+    const size_t itemsize = dtype_table[add->dtype[LAYOUT_SUM]].itemsize;
+    for (int k = 0; k < LAYOUT_SUM; k++)
+        if (!add->is_scalar[k] &&
+            layout_overlaps(&add->layout, k, inputs[k], dtype_table[add->dtype[k]].itemsize, c, itemsize))
+            return true;
+    return false;
+}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/dtype.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -14,7 +16,7 @@ extern "C" {
 /* The most dimensions of an array, as in NumPy 2; the operands of an addition: a, b and the sum; the sum's index. */
 enum { LAYOUT_DIMENSIONS = 64, LAYOUT_OPERANDS = 3, LAYOUT_SUM = 2 };
 
-/* Whether the elements lie one after the other in C order. The strides of axes of one element, and of arrays without
+/* Whether the elements follow each other in C order. The strides of axes of one element, and of arrays without
  * elements, do not matter. */
 bool layout_is_contiguous(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize);
 
@@ -71,6 +73,23 @@ bool layout_has_internal_overlap(int ndim, const ssize_t *shape, const ssize_t *
 
 /* Whether two elements of a traversal's sum may share bytes. */
 bool layout_sum_has_internal_overlap(const struct layout *layout, size_t itemsize);
+
+/* An addition of any layout and any dtypes, for host/strided.c and cuda/strided.cu. */
+enum { MAX_ITEMSIZE = 16 };
+
+struct strided {
+    enum dtype dtype[LAYOUT_OPERANDS]; /* a's, b's and out's own */
+    enum dtype sum; /* a and b are converted to it and added in it; the sum is then converted to out's dtype */
+    bool is_scalar[LAYOUT_SUM]; /* a or b is the number in `scalar` and has no memory. In the sum's dtype if it converts
+                                 * to it, because operands of one dtype take a faster kernel. A float32 beside floats of
+                                 * 16 bits is not converted: they are added in float32, and the sum is rounded */
+    struct layout layout;
+    unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* after `layout`, so that it is aligned for every component */
+};
+
+/* Whether out shares memory with an input in any other way than layout_overlaps allows; a, b and c point to first
+ * elements. */
+bool strided_overlaps(const struct strided *add, const void *a, const void *b, const void *c);
 
 #ifdef __cplusplus
 }

@@ -16,16 +16,19 @@ struct fallback_loop {
     void *context;
 };
 
+/* Whether a sum is streamed too that is not written where the last one of about its size was. */
+enum moved { NOT_STREAMED, STREAMED_ALONE, STREAMED }; /* STREAMED_ALONE: where no worker takes part */
+
 /* How the host runs one addition (host/schedule.h decides). */
 struct host_schedule {
     int threads;    /* at most, including the caller */
     bool wakes;     /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
     bool streaming; /* streaming (non-temporal) stores */
-    bool streams_if_moved; /* also where the sum is not written where the last one of about its size was */
-    bool narrow;           /* simd->narrower, if there is one and the component gains by it */
-    bool stays_in_slice;   /* each thread keeps to its own slice, which its cache contains */
-    size_t block;          /* units that a thread takes at a time: components, or elements of a strided sum */
-    const struct fallback_loop *fallback; /* NULL, or who adds where no worker takes part. Borrowed */
+    enum moved moved;
+    bool narrow;         /* simd->narrower, if there is one and the component gains by it */
+    bool stays_in_slice; /* each thread keeps to its own slice, which its cache contains */
+    size_t block;        /* units that a thread takes at a time: components, or elements of a strided sum */
+    const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
 };
 
 struct host_simd;
@@ -49,6 +52,13 @@ struct plan {
     int joins;
     const char *why; /* ROUTE_NONE: the reason, in a few words */
 };
+
+/* Bytes of each operand of a contiguous plan. */
+static inline size_t
+plan_bytes(const struct plan *plan)
+{
+    return plan->n * component_size[plan->component];
+}
 
 /* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the
  * batch. */

@@ -12,7 +12,7 @@ struct transfer_ring;
 struct runtime {
     struct thread_pool *_Atomic threads;  /* host/threads.c: made on first use, forgotten in a forked child */
     struct device_table *_Atomic devices; /* gpu/device.c: one entry a device, made on first use */
-    struct transfer_ring *ring;           /* transfer/slots.c */
+    struct transfer_ring *ring;           /* transfer/transfer.c */
     atomic_bool cuda_started;             /* gpu/device.c: this process has made a CUDA call that initialises CUDA */
     atomic_bool forked_after_cuda;        /* runtime.c: set in a child of such a process */
     atomic_bool shut_down;                /* runtime.c: set at exit; vecadd makes no CUDA call after that */
@@ -27,9 +27,9 @@ void runtime_start(void);
 bool runtime_cuda_usable(void);
 
 /* What a part of the library does before a fork, in the forked child and at exit. A forked child has none of the
- * parent's threads, and the parent's locks may stay held for ever. Any hook may be NULL. */
+ * parent's threads, and the parent's locks may stay locked for ever. Any hook may be NULL. */
 struct runtime_hooks {
-    void (*before_fork)(void); /* in the thread that forks: it must not wait for what another thread may hold */
+    void (*before_fork)(void);               /* in the thread that forks: it must not wait for another thread's lock */
     void (*in_forked_child)(bool used_cuda); /* whether the parent used CUDA; the child then cannot */
     void (*at_exit)(void);
     struct runtime_hooks *next;

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,13 +56,13 @@ tuned_file_path(const char *kind, const char *key, char *path, size_t size)
 
 struct row {
     char name[TUNED_NAME];
-    double number[TUNED_NUMBERS];
+    uint64_t number[TUNED_NUMBERS];
     int count;
 };
 
 /* Parses the line at `at`. Returns the start of the next line, or NULL. */
 static const char *
-parse_line(const char *at, locale_t numbers, struct row *row)
+parse_line(const char *at, struct row *row)
 {
     size_t length = 0;
     while (islower((unsigned char)at[length]) || isdigit((unsigned char)at[length]) || at[length] == '_')
@@ -77,60 +75,44 @@ parse_line(const char *at, locale_t numbers, struct row *row)
 
     for (row->count = 0; *at == ' ' && row->count < TUNED_NUMBERS; row->count++) {
         char *end;
-        at++;
-        if (!strchr("+-.0123456789", *at) || *at == '\0') /* strtod would step over white space, and take "inf" */
+        errno = 0;
+        if (!isdigit((unsigned char)at[1])) /* strtoull would step over white space and a sign */
             return NULL;
-        row->number[row->count] = strtod_l(at, &end, numbers);
-        if (end == at || !isfinite(row->number[row->count]))
+        row->number[row->count] = strtoull(at + 1, &end, 10);
+        if (errno)
             return NULL;
         at = end;
     }
     return row->count > 0 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Parses all lines after the first, and hands them to `take` unless it is NULL. False for an incomplete file. */
+/* Hands all lines after the first to `take`. False for an incomplete file. */
 static bool
-parse(const char *at, const char *end, locale_t numbers, tuned_row_function *take, void *context)
+parse(const char *at, const char *end, tuned_row_function *take, void *context)
 {
     struct row row;
-    for (int rows = 0; (at = parse_line(at, numbers, &row)) != NULL; rows++) {
+    for (uint64_t rows = 0; (at = parse_line(at, &row)) != NULL; rows++) {
         if (strcmp(row.name, "end") == 0)
             return at == end && row.count == 1 && row.number[0] == rows;
-        if (take && !take(context, row.name, row.number, row.count))
+        if (!take(context, row.name, row.number, row.count))
             return false;
     }
     return false;
 }
 
-/* Reads to the end of the file, at most `most` bytes. Returns the number of bytes, or -1. */
-static ssize_t
-read_all(int descriptor, char *into, size_t most)
-{
-    size_t length = 0;
-    while (length < most) {
-        const ssize_t count = read(descriptor, into + length, most - length);
-        if (count == 0)
-            break;
-        if (count > 0)
-            length += (size_t)count;
-        else if (errno != EINTR)
-            return -1;
-    }
-    return (ssize_t)length;
-}
-
 /* Opens regular files only: a read from a FIFO or a device might block for ever. */
-static int
+static FILE *
 open_regular(const char *path)
 {
     struct stat found;
     const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (descriptor < 0)
-        return -1;
-    if (fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= TUNED_BYTES)
-        return descriptor;
-    close(descriptor);
-    return -1;
+        return NULL;
+    const bool is_regular = fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= TUNED_BYTES;
+    FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
+    if (!file)
+        close(descriptor);
+    return file;
 }
 
 /* The file's *length bytes, followed by a 0; the caller frees them. NULL if there is no such file or it is too large.
@@ -138,20 +120,18 @@ open_regular(const char *path)
 static char *
 contents(const char *path, size_t *length)
 {
-    const int descriptor = open_regular(path);
-    char *text = descriptor < 0 ? NULL : malloc(TUNED_BYTES + 1);
+    FILE *file = open_regular(path);
+    char *text = file ? malloc(TUNED_BYTES + 1) : NULL;
     if (text) {
-        const ssize_t count = read_all(descriptor, text, TUNED_BYTES + 1); /* it may have grown meanwhile */
-        if (count < 0 || count > TUNED_BYTES) {
+        *length = fread(text, 1, TUNED_BYTES + 1, file);
+        if (ferror(file) || *length > TUNED_BYTES) { /* it may have grown meanwhile */
             free(text);
             text = NULL;
-        } else {
-            *length = (size_t)count;
-            text[count] = '\0';
-        }
+        } else
+            text[*length] = '\0';
     }
-    if (descriptor >= 0)
-        close(descriptor);
+    if (file)
+        fclose(file);
     return text;
 }
 
@@ -178,13 +158,8 @@ tuned_file_read(const char *kind, const char *key, tuned_row_function *row, void
     char *text = contents(path, &length);
     if (!text)
         return false;
-    /* The process's own locale may write numbers with a comma. */
-    const locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const char *first = numbers ? after_head(text, key) : NULL;
-    const bool read =
-        first && parse(first, text + length, numbers, NULL, NULL) && parse(first, text + length, numbers, row, context);
-    if (numbers)
-        freelocale(numbers);
+    const char *first = after_head(text, key);
+    const bool read = first && parse(first, text + length, row, context);
     free(text);
     return read;
 }

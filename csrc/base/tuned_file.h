@@ -1,15 +1,16 @@
 /* Results of `vecadd tune` on this machine: small text files, written by vecadd/tune.py and read here.
  *
  *     vecadd 1 KEY            the version of the format, and what was tuned: a GPU and its driver, a processor
- *     name number number      rows, in the order written
+ *     name number number      rows of whole numbers, in the order written
  *     end 1                   the number of rows: a truncated file is rejected
  *
- * A file lies in $VECADD_CACHE_DIR, else in $XDG_CACHE_HOME/vecadd, else in ~/.cache/vecadd. */
+ * A file is in $VECADD_CACHE_DIR, else in $XDG_CACHE_HOME/vecadd, else in ~/.cache/vecadd. */
 #ifndef VECADD_BASE_TUNED_FILE_H
 #define VECADD_BASE_TUNED_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     TUNED_VERSION = 1,
@@ -19,14 +20,13 @@ enum {
 };
 
 /* Takes one row; returns false for a row that it rejects, which ends the reading. */
-typedef bool tuned_row_function(void *context, const char *name, const double *number, int count);
+typedef bool tuned_row_function(void *context, const char *name, const uint64_t *number, int count);
 
 /* Hands `row` the rows of the file of that kind ("recipes") and key, one line without its newline.
  *
  * False if there is no regular file, if it has another key or version, if a line is malformed, or if `row` rejected
- * one. All lines are parsed before the first is handed over; only a rejection can come after some rows were handed
- * over. So collect the rows, and use them once this returns true. Opens one file and waits for the disk: call it on
- * first use, never in later additions. */
+ * one, perhaps after some rows were handed over. So collect the rows, and use them once this returns true. Opens one
+ * file and waits for the disk: call it on first use, never in later additions. */
 bool tuned_file_read(const char *kind, const char *key, tuned_row_function *row, void *context);
 
 /* The path of that file, whether it exists or not. False if the environment names no folder, if the key is empty or has

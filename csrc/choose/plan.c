@@ -1,12 +1,171 @@
 #include "choose/plan.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "base/fpenv.h"
-#include "choose/routes.h"
+#include "base/runtime.h"
+#include "gpu/add.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "host/add.h"
 #include "host/strided.h"
+#include "host/threads.h"
 #include "transfer/transfer.h"
+
+const char *const route_name[] = {
+    [ROUTE_HOST] = "host",     [ROUTE_TRANSFER] = "transfer", [ROUTE_HYBRID] = "hybrid",
+    [ROUTE_DEVICE] = "device", [ROUTE_NONE] = "numpy",
+};
+
+/* --- Whether the GPU may take part. */
+
+/* Why the GPU may take no part in additions without device=; 0: it may. */
+enum {
+    GPU_UNUSED = 1,    /* this process has not used CUDA through vecadd */
+    GPU_FORBIDDEN = 2, /* use_gpu(False) */
+    GPU_FAILED = 4,    /* in an earlier addition, and the host added instead */
+    GPU_LEFT = 8,      /* at exit, and in a child of a process that had used CUDA */
+};
+static atomic_uint gpu_barred = GPU_UNUSED;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below, but for reads of a set `gpu` */
+static struct {
+    int device;
+    double link; /* bytes a second in one direction, in theory; 0: not known */
+} gpu;           /* the first one in use; set before GPU_UNUSED is cleared, once */
+static char failure[sizeof((struct status *)0)->text];
+
+/* device_hook. */
+static void
+note_device(int device)
+{
+    const double link = device_link_rate(device);
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&gpu_barred) & GPU_UNUSED) {
+        gpu.device = device;
+        gpu.link = link;
+        atomic_fetch_and(&gpu_barred, ~(unsigned)GPU_UNUSED);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void
+routes_use_gpu(bool wanted)
+{
+    if (wanted)
+        atomic_fetch_and(&gpu_barred, ~(unsigned)(GPU_FORBIDDEN | GPU_FAILED));
+    else
+        atomic_fetch_or(&gpu_barred, GPU_FORBIDDEN);
+}
+
+/* A chosen GPU route failed and the host adds instead. From then on the host adds all, unless memory was short or a
+ * stream was capturing. */
+static void
+record_failure(const struct status *status)
+{
+    if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE) /* temporary errors */
+        return;
+    pthread_mutex_lock(&lock);
+    snprintf(failure, sizeof failure, "%s", status->text);
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_or(&gpu_barred, GPU_FAILED);
+}
+
+static void
+leave_gpu(void)
+{
+    atomic_fetch_or(&gpu_barred, GPU_LEFT);
+}
+
+/* Another thread of the parent may have had the lock at the fork, so it is initialised anew. */
+static void
+in_forked_child(bool used_cuda)
+{
+    pthread_mutex_init(&lock, NULL);
+    if (used_cuda)
+        leave_gpu();
+}
+
+static void __attribute__((constructor)) register_hooks(void)
+{
+    static struct runtime_hooks hooks = {.in_forked_child = in_forked_child, .at_exit = leave_gpu};
+    runtime_register(&hooks);
+    device_on_first_use(note_device);
+}
+
+/* --- The formula. */
+
+/* The host takes as long as three arrays at its threads' rate: 1e8 float32 beside an H200 took 22.3 ms with 4 threads,
+ * 13.4 with 8 and 7.74 with 16; these constants say 25, 12.5 and 7.74. */
+static const double ONE_THREAD = 12e9, ALL_THREADS = 155e9; /* bytes a second; the second at most, with any number */
+
+/* By the formula of document 004 (docs/ledger.md says which text that is) the GPU, whose stages overlap, takes as long
+ * as its slowest stage: two arrays up the link. PCIe 5 x16 carries 63 GB/s in theory and 55 in fact: 14.5 ms for the
+ * same arrays, which took 15.3. Where the system does not tell, PCIe 4 x16: most servers' GPUs since 2020 have as much
+ * or twice that. The processor's and the GPU's rates add up to the hybrid's, so that the hybrid is always ahead of the
+ * GPU alone.
+ *
+ * Ordinary arrays add a stage, in which threads copy them into page-locked memory and the sum back: 17.6 ms with 16
+ * threads, 35 with 4, always slower than the same threads' addition. */
+static const double LINK_SHARE = 55.0 / 63, ASSUMED = 31.5e9;
+
+/* The hybrid must take less than this share of the host's time: the host route leaves link and GPU to other work. */
+static const double CLEARLY = 0.97;
+
+bool
+routes_predict(size_t bytes, int threads, double link, double seconds[ROUTE_DEVICE])
+{
+    const double host = threads * ONE_THREAD < ALL_THREADS ? threads * ONE_THREAD : ALL_THREADS;
+    seconds[ROUTE_HOST] = 3 * (double)bytes / host;
+    seconds[ROUTE_TRANSFER] = 2 * (double)bytes / (LINK_SHARE * (link > 0 ? link : ASSUMED));
+    seconds[ROUTE_HYBRID] = 1 / (1 / seconds[ROUTE_HOST] + 1 / seconds[ROUTE_TRANSFER]);
+    return seconds[ROUTE_HYBRID] < CLEARLY * seconds[ROUTE_HOST];
+}
+
+static bool
+is_pinned(const struct plan *plan)
+{
+    const size_t bytes = plan_bytes(plan);
+    return plan->c && bytes && transfer_memory_pinned(plan->c, bytes) && transfer_memory_pinned(plan->a, bytes) &&
+           transfer_memory_pinned(plan->b, bytes);
+}
+
+static enum routes_reason
+reason_for(const struct plan *plan, struct routes_explanation *found)
+{
+    const unsigned barred = atomic_load_explicit(&gpu_barred, memory_order_acquire);
+    if (barred & (GPU_UNUSED | GPU_LEFT))
+        return ROUTES_NO_CUDA;
+    found->pinned = is_pinned(plan);
+    if (barred & GPU_FORBIDDEN)
+        return ROUTES_FORBIDDEN;
+    if (barred & GPU_FAILED)
+        return ROUTES_FAILED;
+    if (plan_bytes(plan) < HYBRID_MIN || !found->pinned)
+        return ROUTES_SMALL_OR_ORDINARY;
+    if (!fpenv_is_default(fpenv_get()))
+        return ROUTES_ROUNDING;
+    found->hybrid = routes_predict(plan_bytes(plan), threads_available(), gpu.link, found->seconds);
+    return ROUTES_PREDICTED;
+}
+
+void
+routes_explain(const struct plan *plan, bool asked, struct routes_explanation *found)
+{
+    *found = (struct routes_explanation){0};
+    found->reason = reason_for(plan, found);
+    if (asked)
+        *found = (struct routes_explanation){.reason = ROUTES_ASKED, .pinned = found->pinned};
+    if (found->reason == ROUTES_FAILED) {
+        pthread_mutex_lock(&lock);
+        snprintf(found->failure, sizeof found->failure, "%s", failure);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* --- Plans. */
 
 static int
 plan_host(struct plan *plan, struct status *status)
@@ -36,25 +195,23 @@ plan_hybrid(struct plan *plan, struct status *status)
 {
     if (plan_host(plan, status) < 0)
         return -1;
-    if (plan->n * component_size[plan->component] >= HYBRID_MIN && fpenv_is_default(fpenv_get()))
+    if (plan_bytes(plan) >= HYBRID_MIN && fpenv_is_default(fpenv_get()))
         plan->route = ROUTE_HYBRID;
     return 0;
 }
 
-/* Whether an addition with an open route may now use the GPU from this thread. */
-static bool
-may_leave_host(const struct plan *plan)
-{
-    return gpu_may_add(plan->n * component_size[plan->component]) && fpenv_is_default(fpenv_get());
-}
-
+/* A new sum, whose c is NULL, will be ordinary memory. */
 static int
 plan_open(struct plan *plan, struct status *status)
 {
+    struct routes_explanation found;
     if (plan_host(plan, status) < 0)
         return -1;
-    if (may_leave_host(plan))
-        choose_open_route(plan);
+    if (plan_bytes(plan) < HYBRID_MIN || reason_for(plan, &found) != ROUTES_PREDICTED || !found.hybrid)
+        return 0;
+    plan->route = ROUTE_HYBRID;
+    plan->device = gpu.device;
+    plan->chosen = true;
     return 0;
 }
 
@@ -144,14 +301,9 @@ take_layout(struct plan *plan, const struct addition *addition)
 static bool
 out_overlaps(const struct plan *plan, const struct strided *add)
 {
-    const void *const inputs[] = {plan->a, plan->b};
-    for (int k = 0; k < LAYOUT_SUM; k++) {
-        const bool same = inputs[k] == plan->c && add->dtype[k] != add->dtype[LAYOUT_SUM];
-        if (same || layout_overlaps(&add->layout, k, inputs[k], dtype_table[add->dtype[k]].itemsize, plan->c,
-                                    dtype_table[add->dtype[LAYOUT_SUM]].itemsize))
-            return true;
-    }
-    return false;
+    const enum dtype out = add->dtype[LAYOUT_SUM];
+    return (plan->a == plan->c && add->dtype[0] != out) || (plan->b == plan->c && add->dtype[1] != out) ||
+           strided_overlaps(add, plan->a, plan->b, plan->c);
 }
 
 /* Whether a new sum is in Fortran order: the host makes new sums in C or Fortran order only. */
@@ -180,7 +332,7 @@ why_not_strided(const struct plan *plan, const struct addition *addition)
     if (plan->c && out_overlaps(plan, add))
         return "out overlaps an input in part";
     if (!plan->c && addition->ordered && !is_fortran(addition))
-        return "the sum lies in an order of memory that only numpy.add makes";
+        return "the sum has an order of memory that only numpy.add makes";
     if (!host_strided_possible(add, plan->a, plan->b, plan->c))
         return "its rows are short, misaligned, or of dtypes that vecadd does not convert";
     return NULL;
@@ -249,7 +401,7 @@ run_on_host(const struct plan *plan)
 static int
 run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
-    if (plan->chosen && !may_leave_host(plan)) {
+    if (plan->chosen && (atomic_load(&gpu_barred) != 0 || !fpenv_is_default(fpenv_get()))) {
         *fp_flags = run_on_host(plan);
         return 0;
     }
@@ -259,7 +411,7 @@ run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, 
     const bool in_place = plan->c == plan->a || plan->c == plan->b;
     if (!plan->chosen || (result == TRANSFER_SPOILED && in_place))
         return -1;
-    routes_record_failure(status);
+    record_failure(status);
     *fp_flags = run_on_host(plan);
     return 0;
 }

@@ -9,13 +9,12 @@
 #include "base/operand.h"
 #include "base/plan.h"
 #include "base/status.h"
-#include "base/stream_order.h"
 
 /* The call's arguments beside the operands. */
 struct plan_request {
     bool on_device;  /* device="cuda...": the GPU adds host operands */
     bool hybrid;     /* device="hybrid": processor and GPU share them */
-    bool open;       /* no device= given: the route that choose/routes.h predicts to be the fastest */
+    bool open;       /* no device= given: the route that is predicted to be the fastest */
     int device;      /* if on_device: the ordinal, or -1 for the thread's current device */
     bool has_stream; /* stream= was given */
     void *stream;
@@ -56,5 +55,42 @@ struct stream_leader plan_leader(const struct operand *const operands[3]);
 /* Runs the plan. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
  * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */
 int plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* --- Open routes: between the processor alone and processor and GPU together (the hybrid), for host arrays whose call
+ * has no device=.
+ *
+ * vecadd never starts CUDA by itself: the GPU may take part only once this process uses CUDA through vecadd or has
+ * called use_gpu(). Then a formula decides, of page-locked arrays of HYBRID_MIN bytes or more; all others stay on the
+ * host. Until then, and for smaller arrays, a call pays for one comparison. */
+
+/* "host", "transfer", "hybrid", "device", "numpy". */
+extern const char *const route_name[];
+
+/* Predicts the seconds of each route for operands of `bytes` each: `threads` of the host, and a link that carries
+ * `link` bytes a second in one direction in theory (0: not known). Returns whether the hybrid is ahead of the host. */
+bool routes_predict(size_t bytes, int threads, double link, double seconds[ROUTE_DEVICE]);
+
+/* use_gpu(True) and use_gpu(False). Makes no CUDA call; True forgets failures. */
+void routes_use_gpu(bool wanted);
+
+/* What decides the route of a plan of host operands, for explain(). */
+enum routes_reason {
+    ROUTES_ASKED, /* the call's device= */
+    ROUTES_NO_CUDA,
+    ROUTES_FORBIDDEN,
+    ROUTES_FAILED,
+    ROUTES_SMALL_OR_ORDINARY, /* the arrays have less than HYBRID_MIN bytes, or are not all page-locked */
+    ROUTES_ROUNDING,          /* the caller's rounding mode is not the GPU's */
+    ROUTES_PREDICTED,         /* the predicted times */
+};
+
+struct routes_explanation {
+    enum routes_reason reason;
+    bool pinned;                                    /* all three arrays; false if CUDA is not in use */
+    bool hybrid;                                    /* ROUTES_PREDICTED: it is ahead of the host */
+    double seconds[ROUTE_DEVICE];                   /* ROUTES_PREDICTED: by route */
+    char failure[sizeof((struct status *)0)->text]; /* ROUTES_FAILED: the error's text */
+};
+void routes_explain(const struct plan *plan, bool asked, struct routes_explanation *found);
 
 #endif

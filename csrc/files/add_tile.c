@@ -4,11 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/min_max.h"
+#include "base/layout.h"
 #include "base/plan.h"
-#include "base/strided.h"
+#include "base/util.h"
 #include "host/add.h"
-#include "host/convert.h"
 #include "host/strided.h"
 
 enum {

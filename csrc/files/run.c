@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/min_max.h"
-#include "base/signals.h"
-#include "base/strided.h"
+#include "base/layout.h"
+#include "base/util.h"
 
 enum {
     TOGETHER = 8,   /* tiles of a stretch: what a lock costs is then nothing beside them */

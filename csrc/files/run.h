@@ -52,7 +52,7 @@ enum {
 struct files_outcome {
     int error;      /* 0, an errno or one of those above */
     int operand;    /* whose file the error is of; -1: of none */
-    unsigned flags; /* floating-point flags (base/fpflags.h) that the addition raised */
+    unsigned flags; /* floating-point flags (base/dtype.h) that the addition raised */
 };
 
 /* Cuts the addition into stretches and finds the memory that it takes. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/min_max.h"
+#include "base/util.h"
 
 /* Lists the axes along which an operand is not broadcast, as they lie in its file, the contiguous one first. Returns
  * their number. */

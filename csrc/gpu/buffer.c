@@ -20,21 +20,27 @@ struct device_buffer {
 };
 
 /* Drops that had to be put off: during a capture only memory allocated in that capture can be freed, and a deleter does
- * not know whether its caller holds the GIL, under which no CUDA call may wait. The list has no lock, so that a deleter
- * never waits for a thread and a fork never finds a lock held. */
-static _Atomic(struct device_drop *) waiting;
+ * not know whether its caller has the GIL, under which no CUDA call may wait. The list has no lock, so that a deleter
+ * never waits for a thread and a fork never finds it locked. */
+static _Atomic(struct device_drop *) deferred;
+
+static bool
+is_moved(const struct device_buffer *block)
+{
+    return atomic_load_explicit(&block->moved, memory_order_acquire);
+}
 
 static void
-put_off(struct device_drop *drop)
+defer_release(struct device_drop *drop)
 {
-    drop->next = atomic_load_explicit(&waiting, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak(&waiting, &drop->next, drop))
+    drop->next = atomic_load_explicit(&deferred, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&deferred, &drop->next, drop))
         ;
 }
 
-/* Not so a graph's own memory, which is no pool's. */
+/* A graph's own memory, which is not from a pool, never is. */
 static bool
-has_to_park(const struct device_buffer *block)
+must_be_parked(const struct device_buffer *block)
 {
     return atomic_load(&block->loose) && block->memory && !block->captured && runtime_cuda_usable();
 }
@@ -52,9 +58,9 @@ park(struct device_buffer *block)
 
 /* Frees a block without holders, which the counts no longer include. False where its stream cannot be used now. */
 static bool
-give_back(struct device_buffer *block)
+free_block(struct device_buffer *block)
 {
-    if (has_to_park(block))
+    if (must_be_parked(block))
         return park(block);
     if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->device, block->drop.stream))
         return false;
@@ -68,21 +74,21 @@ give_back(struct device_buffer *block)
 
 /* Removes one holder; true if it was the last. */
 static bool
-leave(struct device_buffer *block)
+remove_holder(struct device_buffer *block)
 {
     if (atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
         return false;
     if (block->memory && runtime_cuda_usable())
-        device_held_remove(block->bytes);
+        device_in_use_remove(block->bytes);
     return true;
 }
 
 static bool
-settle(struct device_drop *drop)
+release_deferred(struct device_drop *drop)
 {
     struct device_buffer *const block = drop->block;
     if ((void *)drop == (void *)block)
-        return give_back(block);
+        return free_block(block);
     if (block->memory && !stream_join_if_free(block->device, drop->stream, block->drop.stream))
         return false;
     kept_stream_leave(drop->kept);
@@ -94,7 +100,7 @@ settle(struct device_drop *drop)
 bool
 device_buffers_wait(void)
 {
-    return atomic_load_explicit(&waiting, memory_order_relaxed) != NULL;
+    return atomic_load_explicit(&deferred, memory_order_relaxed) != NULL;
 }
 
 void
@@ -102,10 +108,10 @@ device_buffers_settle(void)
 {
     if (!device_buffers_wait() || !runtime_cuda_usable())
         return;
-    for (struct device_drop *drop = atomic_exchange(&waiting, NULL), *next; drop; drop = next) {
+    for (struct device_drop *drop = atomic_exchange(&deferred, NULL), *next; drop; drop = next) {
         next = drop->next;
-        if (!settle(drop))
-            put_off(drop);
+        if (!release_deferred(drop))
+            defer_release(drop);
     }
 }
 
@@ -146,14 +152,14 @@ device_buffer_reuse(int device, void *stream, size_t bytes)
     kept_close();
     if (found) {
         atomic_store_explicit(&found->holders, 1, memory_order_relaxed);
-        device_held_add(bytes);
+        device_in_use_add(bytes);
     }
     return found;
 }
 
 /* Keeps a block that has no holders; false where every place is taken. */
 static bool
-keep(struct device_buffer *block)
+keep_for_reuse(struct device_buffer *block)
 {
     bool taken = false;
     if (atomic_load(&block->loose) || !kept_open(block->drop.stream, block->bytes))
@@ -180,8 +186,8 @@ device_buffers_release(void)
         kept_close();
         if (!block)
             continue;
-        if (!give_back(block))
-            put_off(&block->drop);
+        if (!free_block(block))
+            defer_release(&block->drop);
     }
 }
 
@@ -226,13 +232,13 @@ device_buffer_memory(const struct device_buffer *block)
 void *
 device_buffer_home(const struct device_buffer *block)
 {
-    return device_buffer_moved(block) ? NULL : block->drop.stream;
+    return is_moved(block) ? NULL : block->drop.stream;
 }
 
 struct kept_stream *
 device_buffer_home_kept(const struct device_buffer *block)
 {
-    return device_buffer_moved(block) ? NULL : block->drop.kept;
+    return is_moved(block) ? NULL : block->drop.kept;
 }
 
 void
@@ -244,18 +250,12 @@ device_buffer_loosen(struct device_buffer *block)
 int
 device_buffer_move(struct device_buffer *block, struct status *status)
 {
-    if (!block->memory || block->drop.stream == NULL || device_buffer_moved(block))
+    if (!block->memory || block->drop.stream == NULL || is_moved(block))
         return 0;
     if (stream_join(block->device, block->drop.stream, NULL, status) < 0)
         return -1;
     atomic_store(&block->moved, true);
     return 0;
-}
-
-bool
-device_buffer_moved(const struct device_buffer *block)
-{
-    return atomic_load_explicit(&block->moved, memory_order_acquire);
 }
 
 void
@@ -273,29 +273,29 @@ device_buffer_drop_at_once(struct device_buffer *block)
     if (atomic_load_explicit(&block->holders, memory_order_acquire) > 1)
         return false;
     const size_t bytes = block->bytes; /* read now: once kept, the block may be another thread's */
-    if (!keep(block))
+    if (!keep_for_reuse(block))
         return false;
-    device_held_remove(bytes);
+    device_in_use_remove(bytes);
     return true;
 }
 
 void
 device_buffer_drop(struct device_buffer *block)
 {
-    if (block && leave(block) && !give_back(block))
-        put_off(&block->drop);
+    if (block && remove_holder(block) && !free_block(block))
+        defer_release(&block->drop);
 }
 
 void
 device_buffer_drop_after(struct device_drop *drop)
 {
-    if (!runtime_cuda_usable() || !settle(drop))
-        put_off(drop);
+    if (!runtime_cuda_usable() || !release_deferred(drop))
+        defer_release(drop);
 }
 
 /* Removes one holder if there are others. */
 static bool
-leave_to_others(struct device_buffer *block)
+leave_to_other_holders(struct device_buffer *block)
 {
     size_t holders = atomic_load_explicit(&block->holders, memory_order_relaxed);
     while (holders > 1)
@@ -310,11 +310,11 @@ device_buffer_drop_later(struct device_drop *drop)
 {
     struct device_buffer *const block = drop->block;
     const bool ordered = !block->memory || drop->stream == block->drop.stream;
-    if (ordered && (leave_to_others(block) || device_buffer_drop_at_once(block))) {
+    if (ordered && (leave_to_other_holders(block) || device_buffer_drop_at_once(block))) {
         kept_stream_leave(drop->kept);
         free(drop);
         return true;
     }
-    put_off(drop);
+    defer_release(drop);
     return false;
 }

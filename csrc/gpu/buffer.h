@@ -28,17 +28,17 @@ struct kept_stream *device_buffer_home_kept(const struct device_buffer *block);
  * is given back (memory.h). */
 void device_buffer_loosen(struct device_buffer *block);
 
-/* Moves the block to the legacy default stream: that waits for what the block's own stream holds, and vecadd uses the
- * block in its order from now on. For consumers that work there and do not say when they are done: the memory is given
- * back after what both streams hold then. Waits while a queue is full. Returns 0, or -1 with *status set. */
+/* Moves the block to the legacy default stream: that waits for what is queued on the block's own stream, and vecadd
+ * uses the block in its order from now on. For consumers that work there and do not say when they are done: the memory
+ * is given back after what is queued on both streams then. Waits while a queue is full. Returns 0, or -1 with *status
+ * set. */
 int device_buffer_move(struct device_buffer *block, struct status *status);
-bool device_buffer_moved(const struct device_buffer *block);
 
 void device_buffer_hold(struct device_buffer *block);
 
 /* Removes a holder. The last one gives the memory back in the order of the block's stream, once that stream can be
  * used: not while it captures. Takes NULL. May be called from any thread, in a forked child and at exit. May wait, so
- * the caller holds neither a lock nor the GIL. */
+ * the caller has neither a lock nor the GIL. */
 void device_buffer_drop(struct device_buffer *block);
 
 /* device_buffer_drop where it needs neither a CUDA call nor a wait, so that it may be called under a lock. Else returns
@@ -49,7 +49,7 @@ bool device_buffer_drop_at_once(struct device_buffer *block);
 void device_buffers_release(void);
 
 /* The drop of a block by a holder that used the memory on another stream than the block's own: the block is given back
- * after the work that `stream` holds at the drop. It is the first member of a malloc'd struct, which is freed
+ * after the work on `stream` at the drop. It is the first member of a malloc'd struct, which is freed
  * afterwards. */
 struct device_drop {
     struct device_drop *next;
@@ -61,7 +61,7 @@ struct device_drop {
 /* device_buffer_drop for such a holder. */
 void device_buffer_drop_after(struct device_drop *drop);
 
-/* device_buffer_drop_after without a CUDA call or a wait, for callers that may hold a lock or the GIL. What needs
+/* device_buffer_drop_after without a CUDA call or a wait, for callers that may have a lock or the GIL. What needs
  * either is left to device_buffers_settle. Returns whether nothing was left to it. */
 bool device_buffer_drop_later(struct device_drop *drop);
 

@@ -1,20 +1,46 @@
 #include "gpu/device.h"
 
+#include <ctype.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/runtime.h"
-#include "cuda/batch_kernel.h"
 #include "cuda/kernels.h"
-#include "gpu/capture_mode.h"
 #include "gpu/state.h"
-#include "gpu/tuned_configs.h"
+
+enum cudaStreamCaptureMode
+capture_mode_relax(void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    if (cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess)
+        return mode;
+    cudaGetLastError();
+    return cudaStreamCaptureModeRelaxed; /* the mode is unchanged: nothing to restore */
+}
+
+void
+capture_mode_restore(enum cudaStreamCaptureMode before)
+{
+    for (int attempt = 0; attempt < 2 && before != cudaStreamCaptureModeRelaxed; attempt++) {
+        enum cudaStreamCaptureMode mode = before;
+        if (cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess)
+            return;
+        cudaGetLastError(); /* the failure may be temporary: try again, to leave the caller in its own mode */
+    }
+}
+
+bool
+capture_is_why(cudaError_t error)
+{
+    return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
+}
 
 /* The driver's own functions, which the runtime has no counterpart of. */
 struct driver {
-    device_pointer_attributes *attributes;
+    CUresult (*attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
     CUresult (*get_current)(CUcontext *);
     CUresult (*set_current)(CUcontext);
     CUresult (*retain)(CUcontext *, CUdevice);
@@ -43,7 +69,7 @@ driver_function(const char *name, unsigned version, void **function, struct stat
     cudaError_t error = cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, &found);
     if (error == cudaSuccess && found != cudaDriverEntryPointSuccess)
         error = cudaErrorSymbolNotFound;
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGetDriverEntryPointByVersion");
+    return cuda_result(status, error, "cudaGetDriverEntryPointByVersion");
 }
 
 static int
@@ -67,10 +93,11 @@ table_make(struct device_table **made, struct status *status)
     if (!table)
         return status_set(status, STATUS_MEMORY, "there is no memory for the table of %d GPUs", count);
     table->count = count;
-    table->driver = (struct driver){.attributes = (device_pointer_attributes *)attributes,
-                                    .get_current = (CUresult(*)(CUcontext *))get_current,
-                                    .set_current = (CUresult(*)(CUcontext))set_current,
-                                    .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
+    table->driver =
+        (struct driver){.attributes = (CUresult(*)(unsigned, CUpointer_attribute *, void **, CUdeviceptr))attributes,
+                        .get_current = (CUresult(*)(CUcontext *))get_current,
+                        .set_current = (CUresult(*)(CUcontext))set_current,
+                        .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
     for (int i = 0; i < count; i++)
         pthread_mutex_init(&table->state[i].lock, NULL);
     *made = table;
@@ -92,7 +119,7 @@ table_get(struct status *status)
         return table;
 
     runtime_start();
-    atomic_store(&runtime.cuda_started, true); /* before the lock: no forked child finds it held and CUDA unmarked */
+    atomic_store(&runtime.cuda_started, true); /* before the lock: no forked child finds it locked and CUDA unmarked */
     pthread_mutex_lock(&making);
     table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
     if (!table && table_make(&table, status) == 0)
@@ -116,8 +143,7 @@ device_current(int *device, struct status *status)
 {
     if (!table_get(status))
         return -1;
-    cudaError_t error = cudaGetDevice(device);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGetDevice");
+    return CUDA_CALL(status, cudaGetDevice, device);
 }
 
 static int
@@ -142,9 +168,8 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     if (device_check_ordinal(device, status) < 0)
         return -1;
     struct cudaDeviceProp properties;
-    cudaError_t error = cudaGetDeviceProperties(&properties, device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGetDeviceProperties");
+    if (cuda_result(status, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") < 0)
+        return -1;
 
     *facts = (struct device_facts){
         .cc_major = properties.major,
@@ -164,12 +189,10 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     };
     _Static_assert(sizeof facts->name == sizeof properties.name, "a device's name fits");
     memcpy(facts->name, properties.name, sizeof facts->name);
-    if (device_key(device, facts->key, status) < 0)
+    if (device_key(device, facts->key, status) < 0 ||
+        CUDA_CALL(status, cudaDeviceGetAttribute, &facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device) < 0)
         return -1;
-    error = cudaDeviceGetAttribute(&facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&facts->clock_khz, cudaDevAttrClockRate, device);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceGetAttribute");
+    return CUDA_CALL(status, cudaDeviceGetAttribute, &facts->clock_khz, cudaDevAttrClockRate, device);
 }
 
 /* A primary context, in which others work too, so that it is never released. Makes it where nobody has. */
@@ -180,9 +203,8 @@ context_find(struct device_table *table, int device, CUcontext *context, struct 
     *context = atomic_load_explicit(&state->context, memory_order_acquire);
     if (*context)
         return 0;
-    const CUresult error = table->driver.retain(context, device);
-    if (error != CUDA_SUCCESS)
-        return device_status(status, (int)error, "cuDevicePrimaryCtxRetain");
+    if (cuda_result(status, table->driver.retain(context, device), "cuDevicePrimaryCtxRetain") < 0)
+        return -1;
     atomic_store_explicit(&state->context, *context, memory_order_release);
     return 0;
 }
@@ -195,12 +217,11 @@ context_enter(struct device_table *table, int device, struct device_before *befo
     before->changed = false;
     if (context_find(table, device, &context, status) < 0)
         return -1;
-    CUresult error = table->driver.get_current(&current);
-    if (error != CUDA_SUCCESS)
-        return device_status(status, (int)error, "cuCtxGetCurrent");
+    if (cuda_result(status, table->driver.get_current(&current), "cuCtxGetCurrent") < 0)
+        return -1;
     if (current == context)
         return 0;
-    error = table->driver.set_current(context);
+    const CUresult error = table->driver.set_current(context);
     if (error != CUDA_SUCCESS) {
         table->driver.set_current(current); /* a call that fails may have changed what is current */
         return device_status(status, (int)error, "cuCtxSetCurrent");
@@ -227,26 +248,23 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
     size_t free_bytes, bytes;
     int supported;
     *pool = NULL;
-    cudaError_t error = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaDeviceGetAttribute");
+    if (CUDA_CALL(status, cudaDeviceGetAttribute, &supported, cudaDevAttrMemoryPoolsSupported, device) < 0)
+        return -1;
     if (!supported)
         return 0;
-    error = cudaMemGetInfo(&free_bytes, &bytes);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaMemGetInfo");
+    if (CUDA_CALL(status, cudaMemGetInfo, &free_bytes, &bytes) < 0)
+        return -1;
 
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
         .handleTypes = cudaMemHandleTypeNone,
         .location = {.type = cudaMemLocationTypeDevice, .id = device},
     };
-    error = cudaMemPoolCreate(pool, &properties);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaMemPoolCreate");
+    if (CUDA_CALL(status, cudaMemPoolCreate, pool, &properties) < 0)
+        return -1;
 
     uint64_t threshold = bytes / 8;
-    error = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &threshold);
+    const cudaError_t error = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &threshold);
     if (error == cudaSuccess)
         return 0;
     device_ignore(cudaMemPoolDestroy(*pool));
@@ -275,9 +293,8 @@ static int
 kernels_find(struct device_state *state, int device, struct status *status)
 {
     int major = 0;
-    const cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaDeviceGetAttribute");
+    if (CUDA_CALL(status, cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device) < 0)
+        return -1;
     state->programmatic = major >= 9;
     return launch_configs_find(&state->launch_configs, device, status);
 }
@@ -339,9 +356,8 @@ enter(struct device_scope *scope, int device, enum purpose purpose, struct statu
     int current = 0; /* a lone device is always current: asking takes 20 to 34 ns */
     if (!table)
         return -1;
-    const cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&current);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGetDevice");
+    if (table->count > 1 && CUDA_CALL(status, cudaGetDevice, &current) < 0)
+        return -1;
     *scope = (struct device_scope){.device = device == -1 ? current : device};
     if (check_ordinal(table, scope->device, status) < 0)
         return -1;
@@ -366,6 +382,28 @@ device_enter_to_ask(struct device_scope *scope, int device, struct status *statu
     return enter(scope, device, TO_ASK, status);
 }
 
+static int
+enter_relaxed(struct device_scope *scope, int device, enum purpose purpose, struct status *status)
+{
+    if (enter(scope, device, purpose, status) < 0)
+        return -1;
+    scope->relaxed = true;
+    scope->mode = capture_mode_relax();
+    return 0;
+}
+
+int
+device_enter_relaxed(struct device_scope *scope, int device, struct status *status)
+{
+    return enter_relaxed(scope, device, TO_WORK, status);
+}
+
+int
+device_enter_primary(struct device_scope *scope, int device, struct status *status)
+{
+    return enter_relaxed(scope, device, TO_KEEP, status);
+}
+
 int
 device_enter_any(struct device_scope *scope, struct status *status)
 {
@@ -374,9 +412,8 @@ device_enter_any(struct device_scope *scope, struct status *status)
     int device = -1;
     if (!table)
         return -1;
-    const CUresult error = table->driver.get_current(&current);
-    if (error != CUDA_SUCCESS)
-        return device_status(status, (int)error, "cuCtxGetCurrent");
+    if (cuda_result(status, table->driver.get_current(&current), "cuCtxGetCurrent") < 0)
+        return -1;
     for (int i = table->count; !current && i-- > 0;)
         if (atomic_load(&table->state[i].ready))
             device = i;
@@ -441,26 +478,6 @@ device_leave(const struct device_scope *scope)
 }
 
 int
-device_enter_relaxed(struct device_scope *scope, int device, struct status *status)
-{
-    if (device_enter(scope, device, status) < 0)
-        return -1;
-    scope->relaxed = true;
-    scope->mode = capture_mode_relax();
-    return 0;
-}
-
-int
-device_enter_primary(struct device_scope *scope, int device, struct status *status)
-{
-    if (enter(scope, device, TO_KEEP, status) < 0)
-        return -1;
-    scope->relaxed = true;
-    scope->mode = capture_mode_relax();
-    return 0;
-}
-
-int
 device_make_current(int device, struct device_before *before, struct status *status)
 {
     struct device_scope scope;
@@ -470,11 +487,18 @@ device_make_current(int device, struct device_before *before, struct status *sta
     return 0;
 }
 
-device_pointer_attributes *
-device_attributes_of_pointers(struct status *status)
+int
+device_find_memory(uintptr_t at, struct known_memory *found, struct status *status)
 {
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&found->type, &found->device, &found->begin, &found->bytes};
     const struct device_table *table = table_get(status);
-    return table ? table->driver.attributes : NULL;
+    *found = (struct known_memory){.device = -1};
+    if (!table)
+        return -1;
+    return cuda_result(status, table->driver.attributes(sizeof names / sizeof *names, names, values, at),
+                       "cuPointerGetAttributes");
 }
 
 void
@@ -515,4 +539,94 @@ launch_config_choose_on_current_device(struct add_call *call)
     launch_config_choose(&scope.state->launch_configs, call);
     device_leave(&scope);
     return cudaSuccess;
+}
+
+bool
+device_knows_pointer(const void *pointer)
+{
+    struct status ignored;
+    struct known_memory found;
+    return device_find_memory((uintptr_t)pointer, &found, &ignored) == 0 && found.type != 0;
+}
+
+int
+device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
+                          struct status *status)
+{
+    if (device_range_holds(known, (uintptr_t)pointer, bytes)) {
+        *device = known->device;
+        return 0;
+    }
+    if (!table_get(status))
+        return -1;
+    if (!pointer)
+        return status_set(status, STATUS_VALUE, "%s: the pointer is null, for %zu bytes", what, bytes);
+    const uintptr_t begin = (uintptr_t)pointer;
+    if (bytes > UINTPTR_MAX - begin)
+        return status_set(status, STATUS_VALUE, "%s: %zu bytes from %p pass the end of the address space", what, bytes,
+                          pointer);
+
+    for (uintptr_t at = begin; at - begin < bytes;) {
+        struct known_memory range;
+        if (device_find_memory(at, &range, status) < 0)
+            return -1;
+        bool is_known = range.type != 0 && at - range.begin < range.bytes;
+        if (!is_known && at == begin)
+            return status_set(status, STATUS_VALUE,
+                              "%s: %p is not memory that CUDA knows: it is ordinary host memory or has been freed",
+                              what, pointer);
+        if (!is_known || (at != begin && range.device != *device))
+            return status_set(status, STATUS_VALUE,
+                              "%s: %zu bytes from %p do not fit: its allocation ends after %zu bytes", what, bytes,
+                              pointer, (size_t)(at - begin));
+        if (at == begin)
+            known->begin = range.begin;
+        known->device = *device = range.device;
+        known->end = at = range.begin + range.bytes;
+    }
+    return 0;
+}
+
+enum { MOST_LANES = 32 };
+
+/* The number that a file begins with, in tenths; 0 for anything else. */
+static unsigned
+tenths_in(const char *folder, const char *name)
+{
+    char path[128];
+    unsigned whole = 0, tenths = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%4u.%1u", &whole, &tenths) < 1)
+        whole = 0;
+    fclose(file);
+    return 10 * whole + tenths;
+}
+
+/* The files say "32.0 GT/s PCIe" and "16", and for what is not known "Unknown" and "255". Of both there is a current
+ * number too, but an idle GPU has its link run slower. From 8 GT/s on 128 of 130 bits are data, below 8 of 10. */
+double
+link_rate_of(const char *folder)
+{
+    const double transfers = 1e8 * tenths_in(folder, "max_link_speed");
+    const unsigned lanes = tenths_in(folder, "max_link_width") / 10;
+    const double data = transfers >= 8e9 ? 128.0 / 130 : 8.0 / 10;
+    return lanes <= MOST_LANES ? transfers * data / 8 * lanes : 0;
+}
+
+double
+device_link_rate(int device)
+{
+    char folder[64] = "/sys/bus/pci/devices/";
+    const size_t length = sizeof "/sys/bus/pci/devices/" - 1;
+    const cudaError_t error = cudaDeviceGetPCIBusId(folder + length, (int)(sizeof folder - length), device);
+    if (error != cudaSuccess) {
+        device_ignore(error);
+        return 0;
+    }
+    for (char *at = folder + length; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return link_rate_of(folder);
 }

@@ -1,4 +1,4 @@
-/* What a device is, and additions of device memory. Each function restores the thread's current device.
+/* What a device is, and how a thread makes it current. Each function restores the thread's current device.
  *
  * A build without CUDA has all functions of this folder's headers too, in csrc/without_cuda.c: each fails there with
  * STATUS_NO_CUDA_BUILD. */
@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/plan.h"
 #include "base/status.h"
 #include "gpu/before.h"
 #include "gpu/errors.h"
@@ -87,15 +86,18 @@ device_range_holds(const struct device_range *range, uintptr_t begin, size_t byt
 /* Whether the driver knows memory there. It does not know a capture's own before the graph runs. */
 bool device_knows_pointer(const void *pointer);
 
-/* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
+/* Checks that [pointer, pointer + bytes) is memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
- * message: "a", "b", "out". bytes > 0. Asks the driver only where *known does not hold the whole range, and then sets
- * *known. A look at *known takes 1 ns, the driver 70. */
+ * message: "a", "b", "out". bytes > 0. Asks the driver only where *known does not include the whole range, and then
+ * sets *known. A look at *known takes 1 ns, the driver 70. */
 int device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known,
                               int *device, struct status *status);
 
-/* Runs ROUTE_DEVICE: queues the joins, plan's kernel and the joins back. An `out` that partly overlaps an input goes
- * through a stream-ordered temporary. */
-int device_add(const struct plan *plan, struct status *status);
+/* The most that the link between a device and the host carries in one direction in theory, bytes a second; 0 where the
+ * system does not tell. The device may be slower: a slot may have fewer lanes than the card. */
+double device_link_rate(int device);
+
+/* The same of a PCI device by its folder in /sys/bus/pci/devices. */
+double link_rate_of(const char *folder);
 
 #endif

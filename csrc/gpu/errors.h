@@ -15,6 +15,16 @@ bool device_is_lost(int cuda_error);
 /* Sets *status by the one table of what each cudaError_t means. `call` names the CUDA function. Always returns -1. */
 int device_status(struct status *status, int cuda_error, const char *call);
 
+/* 0 for cudaSuccess, else device_status. */
+static inline int
+cuda_result(struct status *status, int cuda_error, const char *call)
+{
+    return cuda_error == 0 ? 0 : device_status(status, cuda_error, call);
+}
+
+/* Calls a function of the CUDA runtime: 0, or -1 with a *status that names it. */
+#define CUDA_CALL(status, function, ...) cuda_result(status, (int)function(__VA_ARGS__), #function)
+
 /* For a call whose failure changes nothing: clears the thread's last error, which torch and others would take for
  * theirs. */
 void device_ignore(int cuda_error);

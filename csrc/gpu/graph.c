@@ -1,54 +1,44 @@
 #include "gpu/graph.h"
 
 #include <pthread.h>
-#include <stdalign.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/runtime.h"
-#include "gpu/capture_mode.h"
+#include "cuda/kernels.h"
 #include "gpu/device.h"
-#include "gpu/graph_kind.h"
+#include "gpu/state.h"
 #include "gpu/stream.h"
 
 struct graph {
-    const struct graph_kind *kind;
-    int device;
-    void *stream;
-    pthread_mutex_t lock; /* held while `exec` is launched, which two threads may not do at once */
-    cudaGraphExec_t exec; /* NULL where the work cannot be a graph, or the graph was opened in a capture */
-    alignas(max_align_t) char work[];
+    union {
+        struct plan plan;
+        struct device_batch batch;
+    };
+    struct device_work work; /* one of the two above */
+    pthread_mutex_t lock;    /* locked while `exec` is launched, which two threads may not do at once */
+    cudaGraphExec_t exec;    /* NULL where the work cannot be a graph, or the graph was opened in a capture */
 };
 
 /* Captures on this thread alone: other threads' calls go on meanwhile. The capture is ended whatever happens in it. */
 static int
 capture(cudaGraph_t *graph, cudaStream_t stream, graph_launches *launches, const void *context, struct status *status)
 {
-    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamBeginCapture");
-    error = launches(context, stream);
-    const cudaError_t ended = cudaStreamEndCapture(stream, graph);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernel");
-    return ended == cudaSuccess ? 0 : device_status(status, ended, "cudaStreamEndCapture");
+    if (CUDA_CALL(status, cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal) < 0)
+        return -1;
+    const cudaError_t error = launches(context, stream), ended = cudaStreamEndCapture(stream, graph);
+    if (cuda_result(status, error, "cudaLaunchKernel") < 0)
+        return -1;
+    return cuda_result(status, ended, "cudaStreamEndCapture");
 }
 
 /* Uploads the graph, which the first launch would otherwise pay for. */
 static int
 instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaStream_t stream, struct status *status)
 {
-    cudaError_t error = cudaGraphInstantiate(exec, graph, 0);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(*exec, stream);
-    const char *what = "cudaGraphUpload";
-    if (error == cudaSuccess) {
-        what = "cudaStreamSynchronize";
-        error = stream_wait(stream);
-    }
-    return error == cudaSuccess ? 0 : device_status(status, error, what);
+    if (CUDA_CALL(status, cudaGraphInstantiate, exec, graph, 0) < 0 ||
+        CUDA_CALL(status, cudaGraphUpload, *exec, stream) < 0)
+        return -1;
+    return cuda_result(status, stream_wait(stream), "cudaStreamSynchronize");
 }
 
 int
@@ -59,21 +49,17 @@ graph_capture(cudaGraphExec_t *exec, graph_launches *launches, const void *conte
     int result = -1;
     *exec = NULL;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
-    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess) {
-        device_status(status, error, "cudaStreamCreateWithFlags");
+    if (CUDA_CALL(status, cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking) < 0)
         goto done;
-    }
     if (capture(&graph, stream, launches, context, status) == 0)
         result = instantiate(exec, graph, stream, status);
     if (result < 0) {
         graph_free(*exec);
         *exec = NULL;
     }
-    if (graph && cudaGraphDestroy(graph) != cudaSuccess)
-        cudaGetLastError();
-    if (cudaStreamDestroy(stream) != cudaSuccess)
-        cudaGetLastError();
+    if (graph)
+        device_ignore(cudaGraphDestroy(graph));
+    device_ignore(cudaStreamDestroy(stream));
 done:
     capture_mode_restore(before);
     return result;
@@ -85,47 +71,94 @@ graph_free(cudaGraphExec_t graph)
     if (!graph)
         return;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
-    if (cudaGraphExecDestroy(graph) != cudaSuccess)
-        cudaGetLastError();
+    device_ignore(cudaGraphExecDestroy(graph));
     capture_mode_restore(before);
 }
 
-/* Makes the graph, unless its stream is already capturing: it cannot begin a second capture. */
-static int
-capture_unless_captured(struct graph *graph, const struct device_scope *scope, struct status *status)
+static cudaError_t
+launch_add(const void *context, cudaStream_t stream)
 {
-    bool captures;
-    if (stream_captures(graph->device, graph->stream, &captures, status) < 0)
-        return -1;
-    return captures ? 0 : graph->kind->capture(&graph->exec, scope, graph->work, status);
+    struct add_call call = *(const struct add_call *)context;
+    call.programmatic = false; /* alone in its graph, the kernel has none ahead of it to overlap */
+    call.stream = stream;
+    return add_launch(&call);
 }
 
 int
-graph_open(struct graph **opened, const struct graph_kind *kind, const void *work, int device, void *stream,
-           struct status *status)
+graph_capture_add(cudaGraphExec_t *graph, const struct add_call *call, struct status *status)
 {
-    *opened = NULL;
-    struct device_scope scope;
-    if (device_enter(&scope, device, status) < 0)
+    return graph_capture(graph, launch_add, call, status);
+}
+
+static cudaError_t
+launch_batch(const void *context, cudaStream_t stream)
+{
+    bool queued;
+    return batch_launch_all(context, stream, &queued);
+}
+
+/* Makes the graph, unless the work has no kernel, or not one alone, or its stream captures already: it cannot begin a
+ * second capture. */
+static int
+make_exec(struct graph *graph, const struct device_scope *scope, struct status *status)
+{
+    const struct device_work *work = &graph->work;
+    bool captures;
+    if (stream_captures(work->device, work->stream, &captures, status) < 0)
         return -1;
-    int result = -1;
-    struct graph *graph = malloc(sizeof *graph + kind->size);
-    if (!graph) {
-        status_set(status, STATUS_MEMORY, "there is no memory for a plan");
-        goto done;
+    if (captures)
+        return 0;
+    if (work->batch)
+        return work->batch->count == 0 ? 0 : graph_capture(&graph->exec, launch_batch, work->batch, status);
+    if (work->plan->n == 0 || work->plan->strided || device_temporary_bytes(work->plan))
+        return 0;
+    struct add_call call;
+    device_add_call(scope, work->plan, &call);
+    return graph_capture_add(&graph->exec, &call, status);
+}
+
+/* Opens a graph of work that points to `made`'s own plan or batch, or frees it. NULL: there was no memory for it. */
+static int
+open_graph(struct graph **opened, struct graph *made, struct status *status)
+{
+    struct device_scope scope;
+    *opened = NULL;
+    if (!made)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a plan");
+    int result = device_enter(&scope, made->work.device, status);
+    if (result == 0) {
+        result = make_exec(made, &scope, status);
+        device_leave(&scope);
     }
-    *graph = (struct graph){.kind = kind, .device = device, .stream = stream};
-    memcpy(graph->work, work, kind->size);
-    if (capture_unless_captured(graph, &scope, status) < 0) {
-        free(graph);
-        goto done;
+    if (result < 0) {
+        free(made);
+        return -1;
     }
-    pthread_mutex_init(&graph->lock, NULL);
-    *opened = graph;
-    result = 0;
-done:
-    device_leave(&scope);
-    return result;
+    pthread_mutex_init(&made->lock, NULL);
+    *opened = made;
+    return 0;
+}
+
+int
+graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
+{
+    struct graph *made = calloc(1, sizeof *made);
+    if (made) {
+        made->plan = *plan;
+        made->work = device_work_of_plan(&made->plan);
+    }
+    return open_graph(graph, made, status);
+}
+
+int
+graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status)
+{
+    struct graph *made = calloc(1, sizeof *made);
+    if (made) {
+        made->batch = *batch;
+        made->work = device_work_of_batch(&made->batch);
+    }
+    return open_graph(graph, made, status);
 }
 
 /* Takes the lock; false where another thread is launching the graph, perhaps into a full queue that waits for this
@@ -134,7 +167,7 @@ done:
 static bool
 take_graph(struct graph *graph)
 {
-    if (graph->stream == STREAM_PER_THREAD)
+    if (graph->work.stream == STREAM_PER_THREAD)
         return pthread_mutex_lock(&graph->lock) == 0;
     return pthread_mutex_trylock(&graph->lock) == 0;
 }
@@ -142,16 +175,17 @@ take_graph(struct graph *graph)
 int
 graph_run(struct graph *graph, struct status *status)
 {
+    const struct device_work *work = &graph->work;
     struct device_scope scope;
-    if (device_enter(&scope, graph->device, status) < 0)
+    if (device_enter(&scope, work->device, status) < 0)
         return -1;
     bool captures; /* a graph cannot be launched then */
-    int result = graph->kind->captures(graph->work, &captures, status);
+    int result = stream_any_captures(work->device, work->stream, work->join, work->joins, &captures, status);
     if (result == 0 && !captures && graph->exec && take_graph(graph)) {
-        result = graph->kind->queue(&scope, graph->work, graph->exec, status);
+        result = device_queue(&scope, work, graph->exec, status);
         pthread_mutex_unlock(&graph->lock);
     } else if (result == 0)
-        result = graph->kind->add(graph->work, status);
+        result = work->batch ? device_add_batch(work->batch, status) : device_add(work->plan, status);
     device_leave(&scope);
     return result;
 }
@@ -162,7 +196,7 @@ graph_close(struct graph *graph)
     struct device_scope scope;
     if (!graph)
         return;
-    if (graph->exec && runtime_cuda_usable() && device_enter_to_release(&scope, graph->device)) {
+    if (graph->exec && runtime_cuda_usable() && device_enter_to_release(&scope, graph->work.device)) {
         graph_free(graph->exec);
         device_leave(&scope);
     }

@@ -5,7 +5,7 @@
 
 #include "base/plan.h"
 #include "base/status.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 
 struct graph;
 

@@ -1,11 +1,13 @@
 #include "gpu/launch_configs.h"
 
-#include <math.h>
+#include <cuda_runtime_api.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/tuned_file.h"
 #include "cuda/kernels.h"
+#include "gpu/errors.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -80,22 +82,14 @@ launch_configs_shipped(int capability, size_t l2)
     return launch_configs;
 }
 
-/* Reads a whole number from 0 to `most`. */
-static bool
-is_count(double number, double most)
-{
-    return number >= 0 && number <= most && number == floor(number);
-}
-
 /* Appends a row that a kernel can run: whole warps, and thresholds that grow from 0. */
 static bool
-take_row(void *context, const char *name, const double *number, int count)
+take_row(void *context, const char *name, const uint64_t *number, int count)
 {
     struct launch_configs *launch_configs = context;
     if (strcmp(name, "recipe") != 0 || count != 4 || launch_configs->count == LAUNCH_CONFIGS_MAX)
         return false;
-    if (!is_count(number[0], 0x1p53) || !is_count(number[1], 1024) || !is_count(number[2], LOADS_EVICT_LAST) ||
-        !is_count(number[3], 60))
+    if (number[1] > 1024 || number[2] > LOADS_EVICT_LAST || number[3] > 60)
         return false;
     const struct launch_config row = {(size_t)number[0], (unsigned)number[1], (enum add_loads)number[2],
                                       (unsigned)number[3]};
@@ -113,6 +107,46 @@ launch_configs_read_tuned(struct launch_configs *launch_configs, const char *key
     struct launch_configs tuned = {.source = LAUNCH_CONFIGS_TUNED, .l2 = launch_configs->l2};
     if (tuned_file_read("recipes", key, take_row, &tuned) && tuned.count > 0)
         *launch_configs = tuned;
+}
+
+/* The UUID as nvidia-smi writes it, and the driver, because another driver may schedule blocks differently. */
+int
+device_key(int device, char key[DEVICE_KEY], struct status *status)
+{
+    struct cudaDeviceProp properties;
+    if (cuda_result(status, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") < 0)
+        return -1;
+    int driver, runtime_version, length = snprintf(key, DEVICE_KEY, "GPU");
+    device_versions(&driver, &runtime_version);
+    for (size_t i = 0; i < sizeof properties.uuid.bytes; i++) {
+        const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        length += snprintf(key + length, DEVICE_KEY - (size_t)length, "%s%02x", begins_group ? "-" : "",
+                           (unsigned char)properties.uuid.bytes[i]);
+    }
+    snprintf(key + length, DEVICE_KEY - (size_t)length, " driver %d", driver);
+    return 0;
+}
+
+int
+launch_configs_of_build(struct launch_configs *launch_configs, int device, struct status *status)
+{
+    int major = 0, minor = 0, l2 = 0;
+    if (CUDA_CALL(status, cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device) < 0 ||
+        CUDA_CALL(status, cudaDeviceGetAttribute, &minor, cudaDevAttrComputeCapabilityMinor, device) < 0 ||
+        CUDA_CALL(status, cudaDeviceGetAttribute, &l2, cudaDevAttrL2CacheSize, device) < 0)
+        return -1;
+    *launch_configs = launch_configs_shipped(10 * major + minor, (size_t)l2);
+    return 0;
+}
+
+int
+launch_configs_find(struct launch_configs *launch_configs, int device, struct status *status)
+{
+    char key[DEVICE_KEY];
+    if (launch_configs_of_build(launch_configs, device, status) < 0 || device_key(device, key, status) < 0)
+        return -1;
+    launch_configs_read_tuned(launch_configs, key);
+    return 0;
 }
 
 void

@@ -7,52 +7,51 @@
 #include <string.h>
 
 #include "base/runtime.h"
-#include "gpu/capture_mode.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"
 
-/* What callers hold now. */
-struct held {
+/* What callers have now. */
+struct in_use {
     atomic_size_t bytes, blocks;
 };
 
-static struct held device_held, pinned_held;
+static struct in_use device_in_use, pinned_in_use;
 
 static void
-held_add(struct held *held, size_t bytes)
+count_add(struct in_use *use, size_t bytes)
 {
-    atomic_fetch_add(&held->bytes, bytes);
-    atomic_fetch_add(&held->blocks, 1);
+    atomic_fetch_add(&use->bytes, bytes);
+    atomic_fetch_add(&use->blocks, 1);
 }
 
 static void
-held_remove(struct held *held, size_t bytes)
+count_remove(struct in_use *use, size_t bytes)
 {
-    atomic_fetch_sub(&held->bytes, bytes);
-    atomic_fetch_sub(&held->blocks, 1);
+    atomic_fetch_sub(&use->bytes, bytes);
+    atomic_fetch_sub(&use->blocks, 1);
 }
 
 void
-device_held_add(size_t bytes)
+device_in_use_add(size_t bytes)
 {
-    held_add(&device_held, bytes);
+    count_add(&device_in_use, bytes);
 }
 
 void
-device_held_remove(size_t bytes)
+device_in_use_remove(size_t bytes)
 {
-    held_remove(&device_held, bytes);
+    count_remove(&device_in_use, bytes);
 }
 
 struct memory_counts
 memory_counts(void)
 {
     return (struct memory_counts){
-        .device_bytes = atomic_load(&device_held.bytes),
-        .device_blocks = atomic_load(&device_held.blocks),
-        .pinned_bytes = atomic_load(&pinned_held.bytes),
-        .pinned_blocks = atomic_load(&pinned_held.blocks),
+        .device_bytes = atomic_load(&device_in_use.bytes),
+        .device_blocks = atomic_load(&device_in_use.blocks),
+        .pinned_bytes = atomic_load(&pinned_in_use.bytes),
+        .pinned_blocks = atomic_load(&pinned_in_use.blocks),
     };
 }
 
@@ -66,8 +65,7 @@ wait_for_device(void)
     cudaError_t error = cudaMalloc(&memory, 1);
     if (error == cudaSuccess)
         error = cudaFree(memory);
-    if (error != cudaSuccess)
-        cudaGetLastError();
+    device_ignore(error);
     return error == cudaSuccess || device_is_lost(error);
 }
 
@@ -151,8 +149,8 @@ parked_too_much(struct device_state *state)
 {
     uint64_t kept = UINT64_MAX;
     const size_t parked = atomic_load_explicit(&state->parked_bytes, memory_order_relaxed);
-    if (parked && cudaMemPoolGetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &kept) != cudaSuccess)
-        cudaGetLastError();
+    if (parked)
+        device_ignore(cudaMemPoolGetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &kept));
     return parked > kept;
 }
 
@@ -179,9 +177,8 @@ pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t byte
         cudaGetLastError();
     }
     capture_mode_restore(before);
-    if (error == cudaSuccess)
+    if (cuda_result(status, error, "cudaMallocFromPoolAsync") == 0)
         return 0;
-    device_status(status, error, "cudaMallocFromPoolAsync");
     if (status->code == STATUS_MEMORY)
         snprintf(status->text, sizeof status->text,
                  "device %d has no room for %zu bytes; free arrays or add smaller ones", scope->device, bytes);
@@ -194,8 +191,7 @@ pool_release(cudaStream_t stream, void *memory)
     if (!memory)
         return;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
-    if (cudaFreeAsync(memory, stream) != cudaSuccess)
-        cudaGetLastError();
+    device_ignore(cudaFreeAsync(memory, stream));
     capture_mode_restore(before);
 }
 
@@ -209,12 +205,9 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
     if (device_enter(&scope, device, status) < 0)
         return -1;
 
-    void *made = NULL;
-    int result = pool_allocate(&scope, stream, bytes, &made, status);
-    if (result == 0) {
-        held_add(&device_held, bytes);
-        *memory = made;
-    }
+    const int result = pool_allocate(&scope, stream, bytes, memory, status);
+    if (result == 0)
+        count_add(&device_in_use, bytes);
     device_leave(&scope);
     return result;
 }
@@ -241,7 +234,7 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
     cudaError_t error = cudaHostAlloc(&made, bytes ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped);
     if (error == cudaSuccess) {
         memset(made, 0, bytes);
-        held_add(&pinned_held, bytes);
+        count_add(&pinned_in_use, bytes);
         *memory = made;
     } else {
         device_status(status, error, "cudaHostAlloc");
@@ -261,39 +254,34 @@ pinned_release(void *memory, size_t bytes)
     struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
-    held_remove(&pinned_held, bytes);
+    count_remove(&pinned_in_use, bytes);
     if (device_enter_any(&scope, &ignored) < 0 && device_enter_any(&scope, &ignored) < 0)
         return;
     device_ignore(cudaFreeHost(memory));
     device_leave(&scope);
 }
 
-/* Leaves the device; with `wait`, once the work that `call` queued is done. */
+/* Leaves the device; with `wait`, once the work that was queued is done. */
 static int
-finish(const struct device_scope *scope, cudaStream_t stream, cudaError_t error, const char *call, bool wait,
-       struct status *status)
+finish(const struct device_scope *scope, cudaStream_t stream, int result, bool wait, struct status *status)
 {
-    if (error == cudaSuccess && wait) {
-        call = "cudaStreamSynchronize";
-        error = stream_wait(stream);
-    }
-    if (error != cudaSuccess)
-        device_status(status, error, call);
+    if (result == 0 && wait)
+        result = cuda_result(status, stream_wait(stream), "cudaStreamSynchronize");
     device_leave(scope);
-    return error == cudaSuccess ? 0 : -1;
+    return result;
 }
 
 static int
 copy(int device, cudaStream_t stream, void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
      bool wait, struct status *status)
 {
+    struct device_scope scope;
     if (bytes == 0)
         return 0;
-    struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    const cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, stream);
-    return finish(&scope, stream, error, "cudaMemcpyAsync", wait, status);
+    return finish(&scope, stream, CUDA_CALL(status, cudaMemcpyAsync, target, source, bytes, kind, stream), wait,
+                  status);
 }
 
 int
@@ -317,11 +305,10 @@ device_copy(int device, void *stream, void *target, const void *source, size_t b
 int
 device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status)
 {
+    struct device_scope scope;
     if (bytes == 0)
         return 0;
-    struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    const cudaError_t error = cudaMemsetAsync(target, byte, bytes, stream);
-    return finish(&scope, stream, error, "cudaMemsetAsync", true, status);
+    return finish(&scope, stream, CUDA_CALL(status, cudaMemsetAsync, target, byte, bytes, stream), true, status);
 }

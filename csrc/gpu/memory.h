@@ -12,7 +12,7 @@
 int device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status);
 
 /* Gives memory of device_allocate back once everything queued on `stream` so far is done. Waits while the stream's
- * queue is full, so the caller holds no lock. For destructors: never fails, makes no CUDA call in a forked child or
+ * queue is full, so the caller has no lock. For destructors: never fails, makes no CUDA call in a forked child or
  * after the runtime has shut down, and takes NULL. */
 void device_free(int device, void *stream, void *memory);
 
@@ -36,17 +36,17 @@ void device_parked_release(void);
 /* Waits for all that is queued on the device, on any stream, and ends no capture. False where that fails. */
 bool device_wait(int device);
 
-/* Counts what callers hold: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and
+/* Counts what callers have: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and
  * adds what it takes up again. */
-void device_held_add(size_t bytes);
-void device_held_remove(size_t bytes);
+void device_in_use_add(size_t bytes);
+void device_in_use_remove(size_t bytes);
 
 /* Page-locked host memory, usable from every device; zero-filled. 0 bytes gives a valid pointer too. */
 int pinned_allocate(size_t bytes, void **memory, struct status *status);
 void pinned_release(void *memory, size_t bytes);
 
 /* Copies between host and device memory on `stream`; copy_out returns when the bytes have arrived, copy_in when the
- * host memory may be changed again. Both wait, so the caller holds no lock. */
+ * host memory may be changed again. Both wait, so the caller has no lock. */
 int device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 int device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 
@@ -61,8 +61,8 @@ int device_copy(int device, void *stream, void *target, const void *source, size
 void device_pools_trim(void);
 
 struct memory_counts {
-    size_t device_bytes, device_blocks; /* held by DeviceArrays now */
-    size_t pinned_bytes, pinned_blocks; /* held by empty_pinned arrays now */
+    size_t device_bytes, device_blocks; /* of DeviceArrays now */
+    size_t pinned_bytes, pinned_blocks; /* of empty_pinned arrays now */
 };
 struct memory_counts memory_counts(void);
 

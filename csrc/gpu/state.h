@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -16,7 +17,7 @@
 
 struct device_state {
     atomic_bool ready;          /* all but the lock and `home` is made */
-    pthread_mutex_t lock;       /* held while the state is made */
+    pthread_mutex_t lock;       /* locked while the state is made */
     _Atomic(CUcontext) context; /* the primary one, retained for good; NULL until needed */
     cudaMemPool_t pool;         /* private: other libraries' trims and thresholds do not reach it; NULL: the device has
                                  * no memory pools */
@@ -43,15 +44,15 @@ struct device_scope {
  * that had none, and replace another library's by the primary one. A thread whose device is already current stays in
  * the context that it is in, of which the operands may be.
  *
- * Every call of the runtime's that is no question about devices is made inside such a scope: in a thread without a
+ * All calls of the runtime but questions about devices are made inside such a scope: in a thread without a
  * context it would make one on the thread's device. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
 
-/* device_enter without making the state, which may wait: for questions that are asked with the GIL held. */
+/* device_enter without making the state, which may wait: for questions that are asked with the GIL. */
 int device_enter_to_ask(struct device_scope *scope, int device, struct status *status);
 
 /* device_enter for transfers and the laboratory, which allocate, query and wait much: nothing that the thread does
- * until device_leave ends a capture of another thread (capture_mode.h). */
+ * until device_leave ends a capture of another thread. */
 int device_enter_relaxed(struct device_scope *scope, int device, struct status *status);
 
 /* device_enter_relaxed in the device's primary context, whichever is current: for what is kept beyond the call, which
@@ -71,30 +72,77 @@ bool device_enter_to_release(struct device_scope *scope, int device);
 
 void device_leave(const struct device_scope *scope);
 
+/* Capture modes, for calls that must not end another thread's capture.
+ *
+ * While any thread captures in global mode, which PyTorch uses, CUDA ends that capture when a thread in the default
+ * mode queries an event, waits, allocates or frees, even on a stream outside the capture. In relaxed mode these calls
+ * succeed and the capture goes on (all measured on an H200, driver 580). Two kinds of call end a capture in every mode:
+ * cudaDeviceSynchronize, and any wait for the capturing stream. An exchange of modes takes 37 ns.
+ *
+ * capture_mode_relax puts the calling thread into relaxed mode and returns its previous mode, for
+ * capture_mode_restore. May be nested. */
+enum cudaStreamCaptureMode capture_mode_relax(void);
+void capture_mode_restore(enum cudaStreamCaptureMode before);
+
+/* Whether a call failed because a stream captures. */
+bool capture_is_why(cudaError_t error);
+
 /* The number of devices, 0 before they were first counted; a device's state, NULL where this process has not used it.
  * No CUDA call, no wait. */
 int device_count_if_known(void);
 const struct device_state *device_state_if_started(int device);
 
-/* The driver's cuPointerGetAttributes: one call where the runtime takes three. NULL with *status set. */
-typedef CUresult device_pointer_attributes(unsigned count, CUpointer_attribute *names, void **values,
-                                           CUdeviceptr pointer);
-device_pointer_attributes *device_attributes_of_pointers(struct status *status);
+/* The allocation or registration that an address is in. The driver answers: the runtime would make a context on the
+ * current device. Returns 0, or -1 with *status set. */
+struct known_memory {
+    unsigned type; /* CUmemorytype, 0 for memory that the driver does not know */
+    int device;
+    CUdeviceptr begin;
+    size_t bytes;
+};
+int device_find_memory(uintptr_t at, struct known_memory *found, struct status *status);
 
-/* Queues a plan of one kernel between its joins: the kernel, or its graph where that is not NULL. */
-struct plan;
-int device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph,
+/* Queues work (gpu/add.h) between the joins of its streams: its kernels, or their graph where that is not NULL. A plan
+ * needs no temporary. */
+struct device_work;
+int device_queue(const struct device_scope *scope, const struct device_work *work, cudaGraphExec_t graph,
                  struct status *status);
 
-/* Waits for all that the stream holds. Where that fails it waits for the device, so that no queued work writes to
- * memory later. Returns the first error. */
+/* Sets *call to the kernel of a contiguous plan, on the plan's stream. */
+struct plan;
+struct add_call;
+void device_add_call(const struct device_scope *scope, const struct plan *plan, struct add_call *call);
+
+/* Bytes of the temporary that a plan's sum goes through where out overlaps an input in part; 0: none needed. */
+size_t device_temporary_bytes(const struct plan *plan);
+
+/* Queues a batch's launches alone on a stream of the current device; *queued says whether any launch was queued. */
+struct device_batch;
+cudaError_t batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued);
+
+/* Queues kernels on the stream, which captures, and makes no other call. */
+typedef cudaError_t graph_launches(const void *context, cudaStream_t stream);
+
+/* Makes the graph of what `launches` queues, for any stream of the current device. Nothing of it has run, and the
+ * caller frees it. Launches of one graph are never concurrent: each runs after the one before, and two threads may not
+ * launch it at once. Returns 0, or -1 with *status set and *graph NULL. */
+int graph_capture(cudaGraphExec_t *graph, graph_launches *launches, const void *context, struct status *status);
+
+/* graph_capture of one kernel; call->stream is ignored. */
+int graph_capture_add(cudaGraphExec_t *graph, const struct add_call *call, struct status *status);
+
+/* Launches already made still run. Takes NULL; never fails. */
+void graph_free(cudaGraphExec_t graph);
+
+/* Waits for all that is queued on the stream. Where that fails it waits for the device, so that no queued work writes
+ * to memory later. Returns the first error. */
 cudaError_t stream_wait(cudaStream_t stream);
 
 /* The device's own stream, where the legacy default stream will not do. It is non-blocking, of the primary context, and
  * never destroyed: arrays and their consumers keep its handle. */
 cudaError_t stream_own(const struct device_scope *scope, cudaStream_t *own);
 
-/* device_allocate and device_free without the count of what DeviceArrays hold. */
+/* device_allocate and device_free without the count of DeviceArrays' memory. */
 int pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,
                   struct status *status);
 void pool_release(cudaStream_t stream, void *memory);

@@ -1,7 +1,6 @@
 #include "gpu/stream.h"
 
 #include "base/runtime.h"
-#include "gpu/capture_mode.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
 
@@ -15,8 +14,7 @@ wait_for(cudaStream_t stream, bool *done)
     *done = error == cudaSuccess;
     if (error != cudaSuccess && !capture_is_why(error))
         *done = cudaDeviceSynchronize() == cudaSuccess;
-    if (error != cudaSuccess)
-        cudaGetLastError(); /* the caller has the error as the result */
+    device_ignore(error); /* the caller has it as the result */
     capture_mode_restore(before);
     return error;
 }
@@ -33,14 +31,10 @@ static int
 stream_device(int device, cudaStream_t stream, int *found, struct status *status)
 {
     enum cudaStreamCaptureStatus capturing;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamIsCapturing");
+    if (CUDA_CALL(status, cudaStreamIsCapturing, stream, &capturing) < 0)
+        return -1;
     *found = device;
-    if (capturing != cudaStreamCaptureStatusNone)
-        return 0;
-    error = cudaStreamGetDevice(stream, found);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamGetDevice");
+    return capturing == cudaStreamCaptureStatusNone ? CUDA_CALL(status, cudaStreamGetDevice, stream, found) : 0;
 }
 
 int
@@ -74,9 +68,8 @@ captures_here(cudaStream_t stream, bool *captures, struct status *status)
 {
     enum cudaStreamCaptureStatus capturing;
     *captures = false;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamIsCapturing");
+    if (CUDA_CALL(status, cudaStreamIsCapturing, stream, &capturing) < 0)
+        return -1;
     *captures = capturing != cudaStreamCaptureStatusNone;
     return 0;
 }
@@ -167,8 +160,8 @@ stream_own(const struct device_scope *scope, cudaStream_t *own)
             return error;
         if (atomic_compare_exchange_strong(&state->home, &known, made))
             known = made;
-        else if (cudaStreamDestroy(made) != cudaSuccess)
-            cudaGetLastError();
+        else
+            device_ignore(cudaStreamDestroy(made));
     }
     *own = known;
     return cudaSuccess;
@@ -189,11 +182,8 @@ find_stand_in(cudaStream_t stream, enum stream_stand_in *stand_in, struct status
     unsigned flags = 0;
     if (captures_here(stream, &captures, status) < 0)
         return -1;
-    if (!captures && stream != STREAM_PER_THREAD) {
-        const cudaError_t error = cudaStreamGetFlags(stream, &flags);
-        if (error != cudaSuccess)
-            return device_status(status, error, "cudaStreamGetFlags");
-    }
+    if (!captures && stream != STREAM_PER_THREAD && CUDA_CALL(status, cudaStreamGetFlags, stream, &flags) < 0)
+        return -1;
     *stand_in = captures ? STREAM_GRAPH : flags & cudaStreamNonBlocking ? STREAM_NONE : STREAM_LEGACY;
     return 0;
 }
@@ -226,11 +216,11 @@ stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, st
     else if (result == 0 && stand_in != STREAM_GRAPH) {
         cudaStream_t own = NULL;
         const cudaError_t error = device_is_in_primary(&scope) ? stream_own(&scope, &own) : cudaSuccess;
-        if (error == cudaSuccess) {
+        result = cuda_result(status, error, "cudaStreamCreateWithFlags");
+        if (result == 0) {
             home->stream = home->allocation = own;
             home->loose = stand_in == STREAM_NONE;
-        } else
-            result = device_status(status, error, "cudaStreamCreateWithFlags");
+        }
     }
     device_leave(&scope);
     return result;
@@ -238,37 +228,27 @@ stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, st
 
 /* Fails where a blocking stream captures: the legacy default stream cannot be used then, and trying ends the
  * capture. */
-static cudaError_t
-ask_legacy(cudaStream_t stream)
+static int
+ask_legacy(cudaStream_t stream, struct status *status)
 {
     enum cudaStreamCaptureStatus capturing;
-    return is_legacy(stream) ? cudaStreamIsCapturing(stream, &capturing) : cudaSuccess;
+    return is_legacy(stream) ? CUDA_CALL(status, cudaStreamIsCapturing, stream, &capturing) : 0;
 }
 
 /* An event for each join, 0.2 us: one that is kept for the next would be dead with the context that it was made in. A
  * queued wait outlives its event. */
-static cudaError_t
-join(cudaStream_t before, cudaStream_t after, const char **call)
+static int
+join(cudaStream_t before, cudaStream_t after, struct status *status)
 {
     cudaEvent_t event;
-    *call = "cudaStreamIsCapturing";
-    cudaError_t error = ask_legacy(before);
-    if (error == cudaSuccess)
-        error = ask_legacy(after);
-    if (error != cudaSuccess)
-        return error;
-    *call = "cudaEventCreateWithFlags";
-    error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error != cudaSuccess)
-        return error;
-    *call = "cudaEventRecord";
-    error = cudaEventRecord(event, before);
-    if (error == cudaSuccess) {
-        *call = "cudaStreamWaitEvent";
-        error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);
-    }
+    if (ask_legacy(before, status) < 0 || ask_legacy(after, status) < 0 ||
+        CUDA_CALL(status, cudaEventCreateWithFlags, &event, cudaEventDisableTiming) < 0)
+        return -1;
+    int result = CUDA_CALL(status, cudaEventRecord, event, before);
+    if (result == 0)
+        result = CUDA_CALL(status, cudaStreamWaitEvent, after, event, cudaEventWaitDefault);
     device_ignore(cudaEventDestroy(event));
-    return error;
+    return result;
 }
 
 /* Refuses to lead into a capture what other threads use too: the legacy default stream, where trying ends the capture
@@ -296,11 +276,8 @@ stream_join(int device, void *before, void *after, struct status *status)
     if (device_enter(&scope, device, status) < 0)
         return -1;
     int result = check_not_shared(scope.state, before, after, status);
-    if (result == 0) {
-        const char *call;
-        const cudaError_t error = join(before, after, &call);
-        result = error == cudaSuccess ? 0 : device_status(status, error, call);
-    }
+    if (result == 0)
+        result = join(before, after, status);
     device_leave(&scope);
     return result;
 }
@@ -321,10 +298,9 @@ wait_on_host(int device, void *stream, struct status *status)
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    cudaError_t error = ask_legacy(stream);
-    if (error == cudaSuccess)
-        error = stream_wait(stream);
-    const int result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamSynchronize");
+    int result = ask_legacy(stream, status);
+    if (result == 0)
+        result = cuda_result(status, stream_wait(stream), "cudaStreamSynchronize");
     device_leave(&scope);
     return result;
 }

@@ -34,7 +34,7 @@ int stream_lead(int device, void **stream, void **others, size_t count, struct s
 /* Whether it is one of the first two, for which nobody has to be kept. No CUDA call, no wait. */
 bool stream_is_lasting(int device, const void *stream);
 
-/* What may be used after the call in place of a stream that has no owner who is kept. */
+/* What may be used after the call in place of a stream whose owner is not kept. */
 enum stream_stand_in {
     STREAM_LEGACY, /* the legacy default stream, whose order includes this one's and each thread's default stream */
     STREAM_NONE,   /* nothing is ordered after it, but what waits for the whole device */
@@ -56,7 +56,7 @@ struct stream_home {
     bool loose;               /* work that nothing is ordered after may use it (STREAM_NONE) */
 };
 
-/* `kept` is what keeps the stream; `lasting`: it has not to be kept. Without either the home is
+/* `kept` is what keeps the stream; `lasting`: nothing has to keep it. Without either the home is
  *   - the legacy default stream for a blocking stream, which is allocated on: each waits for the other by itself. The
  *     legacy default stream cannot be used while a blocking stream captures, as this call may have to;
  *   - a stream of vecadd's own for the others, which the caller orders by joins; it is of the device's primary context,
@@ -66,19 +66,19 @@ struct stream_home {
 int stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
                 struct status *status);
 
-/* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. A stream
- * joined with itself is a no-op. STATUS_CAPTURE where `before` captures and `after` is a stream that other threads use
- * too, the legacy default stream or vecadd's own: the capture goes on. */
+/* Makes work queued on `after` from now on wait for what is queued on `before` now, without a host synchronise. A
+ * stream joined with itself is a no-op. STATUS_CAPTURE where `before` captures and `after` is a stream that other
+ * threads use too, the legacy default stream or vecadd's own: the capture goes on. */
 int stream_join(int device, void *before, void *after, struct status *status);
 
 /* Queues the work that `context` describes; sets *queued once any of it is queued. Returns 0, or -1 with *status
  * set. */
 typedef int stream_work(const void *context, bool *queued, struct status *status);
 
-/* Queues work on `stream` after what each of `others`, the operands' streams, holds, and makes each of them wait for
- * it. Where a step fails, waits for the work already queued: incomplete joins order nothing, and the operands' owners
- * may free their memory at once. In a capture, streams outside it are skipped: waiting for one would end the capture,
- * and arrays have to be ready before it. Returns 0, or -1 with *status set. */
+/* Queues work on `stream` after what is queued on each of `others`, the operands' streams, and makes each of them wait
+ * for it. Where a step fails, waits for the work already queued: incomplete joins order nothing, and the operands'
+ * owners may free their memory at once. In a capture, streams outside it are skipped: waiting for one would end the
+ * capture, and arrays have to be ready before it. Returns 0, or -1 with *status set. */
 int stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
                          const void *context, struct status *status);
 
@@ -108,7 +108,7 @@ enum stream_marked {
     STREAM_UNMARKED, /* could neither be marked nor waited for, and may still run: try again later */
 };
 
-/* Waits while the stream's queue is full, so the caller holds no lock. */
+/* Waits while the stream's queue is full, so the caller has no lock. */
 enum stream_marked stream_mark(int device, void *stream, void **mark);
 
 /* Whether the GPU has reached the mark, which is then freed. False where the query fails, unless the device is lost and

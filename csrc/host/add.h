@@ -10,7 +10,7 @@
 #include "base/plan.h"
 #include "base/status.h"
 #include "host/schedule.h"
-#include "host/simd_level.h"
+#include "host/simd.h"
 #include "host/threads.h"
 
 /* The SIMD levels of this build, best first, NULL at the end. */
@@ -35,5 +35,13 @@ unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, 
 /* Adds n components and returns the floating-point flags raised (fpenv.h). Waits only for its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component,
                   const void *a, const void *b, void *c, size_t n);
+
+/* The schedule for a batch whose sums have `bytes` bytes in all. */
+struct host_schedule host_add_batch_schedule(size_t bytes);
+
+/* Runs the additions; *flags gets the floating-point flags that any of them raised (fpenv.h). Returns 0, or -1 if there
+ * is no memory for a table of one number per addition. */
+int host_add_batch(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
+                   size_t count, unsigned *flags, struct status *status);
 
 #endif

@@ -122,7 +122,7 @@ vec_add_f64(vec a, vec b)
     return _mm256_castpd_si256(_mm256_add_pd(_mm256_castsi256_pd(a), _mm256_castsi256_pd(b)));
 }
 
-#include "host/simd.h"
+#include "host/simd_body.h"
 
 /* clang 14 does not know __builtin_cpu_supports("f16c"). */
 static bool

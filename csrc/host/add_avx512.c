@@ -122,7 +122,7 @@ vec_add_f64(vec a, vec b)
     return _mm512_castpd_si512(_mm512_add_pd(_mm512_castsi512_pd(a), _mm512_castsi512_pd(b)));
 }
 
-#include "host/simd.h"
+#include "host/simd_body.h"
 
 static bool
 avx512_supported(void)

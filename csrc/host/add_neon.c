@@ -98,7 +98,7 @@ vec_add_f64(vec a, vec b)
 }
 
 #include "base/fpenv.h"
-#include "host/simd.h"
+#include "host/simd_body.h"
 
 /* Rounds to nearest even under any rounding mode. NEON's conversion to float16 follows the caller's mode; under other
  * modes than nearest the portable loop adds. */

@@ -140,7 +140,7 @@ vec_add_f64(vec a, vec b)
     return (vec)((vec_f64)a + (vec_f64)b);
 }
 
-#include "host/simd.h"
+#include "host/simd_body.h"
 
 static bool
 c_supported(void)

@@ -2,23 +2,179 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "base/cgroup.h"
-#include "base/now.h"
-#include "base/ram.h"
+#include "base/machine.h"
 #include "base/runtime.h"
-#include "host/huge_pages.h"
-#include "host/huge_region.h"
+#include "base/util.h"
 #include "host/threads.h"
 
+/* --- Mappings of huge pages. */
+
+enum { PAGE = 4096, AHEAD_MAX = 8 /* huge pages */ };
+
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+
+/* Reads a file's first line. */
+static bool
+read_line(const char *path, char line[64])
+{
+    FILE *file = fopen(path, "re");
+    const bool found = file && fgets(line, 64, file);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+bool
+huge_pages_are_there(void)
+{
+    char line[64];
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0 || !read_line(THP "enabled", line) || strstr(line, "[never]"))
+        return false;
+    size_t bytes;
+    return read_line(THP "hpage_pmd_size", line) && sscanf(line, "%zu", &bytes) == 1 && bytes == HUGE_PAGE;
+}
+
+struct huge_region *
+huge_region_map(void)
+{
+    const size_t mapped = HUGE_REGION + HUGE_PAGE - PAGE;
+    char *mapping = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED)
+        return NULL;
+    const size_t before = -(uintptr_t)mapping % HUGE_PAGE, after = mapped - before - HUGE_REGION;
+    if (before)
+        munmap(mapping, before);
+    if (after)
+        munmap(mapping + before + HUGE_REGION, after);
+    struct huge_region *region = (void *)(mapping + before);
+    madvise(region, HUGE_REGION, MADV_HUGEPAGE);
+    *region = (struct huge_region){.cut = sizeof *region, .backed = HUGE_PAGE};
+    return region;
+}
+
+void
+huge_region_unmap(struct huge_region *region)
+{
+    munmap(region, HUGE_REGION);
+}
+
+void *
+huge_region_allocate(struct huge_region *region, size_t before, size_t bytes, size_t alignment)
+{
+    const size_t begin = (region->cut + before + alignment - 1) / alignment * alignment;
+    if (begin > HUGE_REGION || bytes > HUGE_REGION - begin)
+        return NULL;
+    region->cut = begin + bytes;
+    region->blocks++;
+    return (char *)region + begin;
+}
+
+struct huge_pages
+huge_region_pages_to_prefault(struct huge_region *region, int threads)
+{
+    if (region->cut <= region->backed)
+        return (struct huge_pages){0};
+    const size_t needed = (region->cut + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, from = region->backed;
+    const size_t ahead = smaller(from, smaller((size_t)threads, AHEAD_MAX) * HUGE_PAGE);
+    region->backed = smaller(larger(needed, from + ahead), HUGE_REGION);
+    const size_t count = (region->backed - from) / HUGE_PAGE;
+    return (struct huge_pages){(char *)region + from, count > 1 && threads > 1 ? count : 0};
+}
+
+/* Gives the pages within these bytes of a block back to the system. No other block is cut from there. Asks for no
+ * huge pages up to there any more: the system would make one of the few pages that are left, and 50 kept sums of 256
+ * KiB would take 100 MiB. Any thread may call it while the block is counted. */
+static void
+huge_region_discard(struct huge_region *region, void *from, size_t bytes)
+{
+    const uintptr_t begin = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)from + bytes) / PAGE * PAGE;
+    if (begin >= end)
+        return;
+    /* From the region's begin, and so at most two ranges of a region differ for the system. */
+    madvise(region, (end + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE - (uintptr_t)region, MADV_NOHUGEPAGE);
+    madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* --- Pages that several threads fault in. */
+
+#ifndef MADV_POPULATE_WRITE /* C libraries older than Linux 5.14 do not name it */
+#define MADV_POPULATE_WRITE 23
+#endif
+
 enum {
-    PAGE = 4096,
+    LEFT = 64, /* batches in a row, where batches took longer than the caller alone would have */
+    /* What earlier batches have saved makes up for a wait now and then, so much at most, and at first. */
+    SAVED_NS = 10000000,
+};
+
+struct backing {
+    struct huge_pages pages;
+    long long callers_ns; /* what its page took the caller; 0: it has faulted in none */
+};
+
+static atomic_int left; /* batches that are still left to the threads that write */
+static atomic_llong saved_ns = SAVED_NS;
+
+static void
+back_page(void *context, size_t begin, size_t end, int worker)
+{
+    struct backing *backing = context;
+    (void)end;
+    if (worker == 0 && backing->callers_ns)
+        return;
+    const long long began = now_ns();
+    madvise(backing->pages.first + begin * HUGE_PAGE, HUGE_PAGE, MADV_POPULATE_WRITE);
+    if (worker == 0)
+        backing->callers_ns = now_ns() - began + 1;
+}
+
+/* A batch took so much less than the caller alone would have, or more where it is below 0. */
+static void
+note_saved(long long ns)
+{
+    long long sum = atomic_load_explicit(&saved_ns, memory_order_relaxed) + ns;
+    if (sum < 0) {
+        atomic_store_explicit(&left, LEFT, memory_order_relaxed);
+        sum = 0;
+    }
+    atomic_store_explicit(&saved_ns, sum < SAVED_NS ? sum : SAVED_NS, memory_order_relaxed);
+}
+
+void
+prefault_huge_pages(struct huge_pages pages)
+{
+    if (pages.count == 0)
+        return;
+    if (atomic_load_explicit(&left, memory_order_relaxed) > 0) {
+        atomic_fetch_sub_explicit(&left, 1, memory_order_relaxed);
+        return;
+    }
+    struct backing backing = {pages, 0};
+    const long long began = now_ns();
+    threads_run_all((int)smaller((size_t)threads_available(), pages.count), pages.count, 1, back_page, &backing);
+    if (backing.callers_ns)
+        note_saved((long long)pages.count * backing.callers_ns - (now_ns() - began));
+}
+
+void
+prefault_forget(void)
+{
+    atomic_store(&left, 0);
+    atomic_store(&saved_ns, SAVED_NS);
+}
+
+/* --- The pool. */
+
+enum {
     GRANULE = 1 << 10,
     STEPS = 16, /* block sizes per doubling: a sum up to a sixteenth larger than the last one finds that one's block */
     USUAL_SHARE = 8, /* the default bound is the memory divided by this */
@@ -32,7 +188,7 @@ enum {
     /* Where the pool may keep less, sums are not cut: each that is dropped would break up a huge page. */
     CUTTING_BOUND = HUGE_REGION,
 
-    /* From so many bytes on other threads clear pages of a region ahead of its blocks. Smaller sums are added by one
+    /* From here on other threads clear pages of a region ahead of its blocks. Smaller sums are added by one
      * thread, which writes sooner to pages in its own cache: on sixteen Xeon processors kept sums of 16 KiB took 7.7 us
      * on pages that others had cleared and 3.8 on its own, of 64 KiB 18 and 13, of 256 KiB 34 and 64. */
     CLEARED_TOGETHER_MIN = 256 << 10,
@@ -44,7 +200,7 @@ enum {
 
 /* A block's header, on the cache line before the caller's bytes. */
 struct block {
-    void *memory;  /* what it lies in */
+    void *memory;  /* what it is part of */
     size_t mapped; /* bytes; 0: memory is from malloc; CUT: it is a struct huge_region */
     size_t capacity;
     struct block *newer, *older;               /* in the list of kept blocks */
@@ -109,14 +265,14 @@ has_limit(int resource)
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Where the address space has a limit, what is kept is missing to others in the process, who cannot ask the pool to
+/* Where the address space has a limit, the rest of the process lacks what is kept, and cannot ask the pool to
  * give it back: nothing is kept then, unless somebody wished it. A program may set the limit at any time. */
 static void
 find_bound(void)
 {
     if (pool.counts.bound == SIZE_MAX) {
         pool.usual = usual_bound(&pool.wished);
-        pool.has_huge = huge_regions_are_there();
+        pool.has_huge = huge_pages_are_there();
     }
     const bool keeps = pool.wished || (!has_limit(RLIMIT_AS) && !has_limit(RLIMIT_DATA));
     pool.counts.bound = keeps ? pool.usual : 0;
@@ -131,7 +287,7 @@ lock(void)
         find_bound();
 }
 
-/* The two system calls, 0.1 us each, are for sums that take at least 30. */
+/* The two system calls are for sums of 1 MiB and more, when they are given back: they take 0.5 us, such a sum 15. */
 static void
 lock_for(size_t capacity)
 {
@@ -146,7 +302,7 @@ unlock(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* The block size for so many bytes; 0 if no block can be so large. */
+/* The block size for `bytes`; 0 if no block can be so large. */
 static size_t
 capacity_for(size_t bytes)
 {
@@ -181,16 +337,16 @@ block_cut(size_t capacity)
     struct huge_pages pages = {0};
     lock();
     struct huge_region *region = pool.region;
-    char *bytes = region ? huge_region_cut(region, CACHE_LINE, capacity, CACHE_LINE) : NULL;
+    char *bytes = region ? huge_region_allocate(region, CACHE_LINE, capacity, CACHE_LINE) : NULL;
     if (bytes)
-        pages = huge_region_pages_to_back(region, threads);
+        pages = huge_region_pages_to_prefault(region, threads);
     unlock();
-    huge_pages_back(pages);
+    prefault_huge_pages(pages);
     if (!bytes) {
         region = huge_region_map();
         if (!region)
             return NULL;
-        bytes = huge_region_cut(region, CACHE_LINE, capacity, CACHE_LINE);
+        bytes = huge_region_allocate(region, CACHE_LINE, capacity, CACHE_LINE);
         lock();
         pool.region = region;
         unlock();
@@ -292,7 +448,7 @@ take_oldest(size_t bytes, long long since)
     return taken;
 }
 
-/* Gives back this block of a region, and those behind it in the list that lie next to it there, so that they leave no
+/* Gives back this block of a region, and those behind it in the list that are next to it there, so that they leave no
  * pages that each has a part of. The region goes with its last block. Returns the rest of the list. */
 static struct block *
 leave_region(struct block *block, size_t *bytes)
@@ -378,7 +534,7 @@ take(size_t bytes, bool *zeros)
     const size_t capacity = capacity_for(bytes);
     if (capacity == 0)
         return NULL;
-    lock_for(capacity);
+    lock();
     struct block *block = find_kept(capacity);
     if (block)
         count_used(block);
@@ -437,10 +593,10 @@ output_pool_age(void)
 {
     lock_for(SIZE_MAX);
     struct block *taken = take_oldest(pool.counts.bound, now_ns() - UNUSED_NS);
-    const bool holds = pool.counts.kept_blocks + pool.counts.used_blocks > 0;
+    const bool has_blocks = pool.counts.kept_blocks + pool.counts.used_blocks > 0;
     unlock();
     destroy_all(taken);
-    return holds;
+    return has_blocks;
 }
 
 void *
@@ -485,7 +641,7 @@ output_pool_counts(void)
     return counts;
 }
 
-/* If another thread held the lock at the fork, the list may be half changed: the child then forgets the kept blocks. */
+/* If another thread had the lock at the fork, the list may be half changed: the child then forgets the kept blocks. */
 static void
 in_forked_child(bool used_cuda)
 {

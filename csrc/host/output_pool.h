@@ -9,12 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/huge_region.h"
-
 /* Use malloc for smaller blocks, unless many are kept: the C library keeps freed memory too. */
 enum { OUTPUT_POOL_MIN = 1 << 20 };
 
-/* A kept block that no sum has used for so long goes back to the system. The next sum then writes to fresh pages: on
+/* Seconds after which an unused block goes back to the system. The next sum then writes to fresh pages: on
  * two cores of an EPYC 79 ms in place of 35 for 200 MB, 25 in place of 11 for 64 MB; numpy.add takes 80 and 25, each
  * time. */
 enum { OUTPUT_POOL_SECONDS = 5 };
@@ -52,5 +50,57 @@ struct output_pool_counts {
     size_t bound;                   /* of kept_bytes */
 };
 struct output_pool_counts output_pool_counts(void);
+
+/* --- Parts of the pool, here for its tests alone.
+ *
+ * Mappings of huge pages that blocks are cut from, one after the other. To fault in 256 KiB as pages of 4 KiB takes 88
+ * us on two cores of an EPYC, 76 if one call asks for all 64 of them (MADV_POPULATE_WRITE), and 16 as the eighth of a
+ * huge page.
+ *
+ * The caller sees to it that no two threads use a region at once. */
+enum {
+    HUGE_PAGE = 2 << 20,
+    HUGE_REGION = 32 << 20, /* bytes of a region: the system backs a huge page of it when a block there is written */
+};
+
+/* At the start of its mapping. */
+struct huge_region {
+    size_t cut;     /* bytes from here on that blocks have had, and this */
+    size_t blocks;  /* that have not gone back */
+    size_t leaving; /* of these: on their way back */
+    size_t backed;  /* bytes from here on whose pages have been left to the threads that write, or faulted in */
+};
+
+/* Whether the system gives huge pages of HUGE_PAGE bytes to programs that ask for them. Reads files. */
+bool huge_pages_are_there(void);
+
+/* NULL if there is no memory. */
+struct huge_region *huge_region_map(void);
+
+void huge_region_unmap(struct huge_region *region);
+
+/* A block of zeros, with that alignment and with `before` bytes in front of it that are the caller's too; NULL if the
+ * region has no room for it. */
+void *huge_region_allocate(struct huge_region *region, size_t before, size_t bytes, size_t alignment);
+
+/* Huge pages of a region that follow each other. */
+struct huge_pages {
+    char *first;
+    size_t count;
+};
+
+/* The pages that several threads are to fault in at once: none until blocks have been cut as far as the next page, then
+ * as many as the region has already, so that at most half of what is backed was never cut, and one a thread at most.
+ * None where one page would do: the thread that writes the block faults that in. */
+struct huge_pages huge_region_pages_to_prefault(struct huge_region *region, int threads);
+
+/* Faults in the pages, each by one thread, and the caller one at most: pages of busy workers are left to the threads
+ * that write there. What is written there meanwhile stays. On an EPYC one thread zeroes a huge page in 180 us, and two
+ * threads two of them in 195. Where other programs keep the processors busy the caller waits 4 to 11 ms for a worker
+ * that has lost its own: after such waits the next pages are left to the threads that write. */
+void prefault_huge_pages(struct huge_pages pages);
+
+/* Forgets such waits: for tests. */
+void prefault_forget(void);
 
 #endif

@@ -13,7 +13,7 @@
 #include <cpuid.h>
 #endif
 
-#include "base/min_max.h"
+#include "base/util.h"
 #include "host/threads.h"
 
 /* Measured for float32 in November 2026 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
@@ -33,8 +33,9 @@
  * never pay, because the cache line to be written has been read already: 36 against 81 GB/s at 4 MiB on Sapphire
  * Rapids.
  *
- * stream_moved: kept sums of 2 to 8 MiB, which are at another address each time, took two threads of the EPYC 0.72 to
- * 0.77 of the time by streaming stores, those of 256 KiB 1.9.
+ * moved: kept sums of 2 to 8 MiB, which are at another address each time, took two threads of the EPYC 0.72 to 0.77 of
+ * the time by streaming stores, those of 256 KiB 1.9 and those of 1 MiB as long. One thread, after a pause, took 0.8 to
+ * 0.9 from 256 KiB to 1 MiB.
  *
  * NARROW: on Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 took 0.93
  * to 0.95 of its time for sums on fresh pages, 0.86 after a pause from 512 KiB on, and 0.87 back to back from 4 MiB on;
@@ -48,6 +49,7 @@ enum {
     CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to contain */
     CACHED_FEW = 40 << 20,
     L2_MIN = 1 << 20,
+    MOVED_ALONE = 256 << 10,
     NARROW = 64 << 10,
     SHARE = 32 << 10, /* the least bytes a thread where there are more than two. 256 KiB on Sapphire Rapids: 1, 2, 4,
                        * 8, 16 threads took 9.0, 7.0, 4.6, 3.2, 2.9 us */
@@ -172,7 +174,8 @@ determine_thresholds(void)
         .wake = wake,
         .stream_alone = larger(l2, CACHED) / 3,
         .stream_together = larger(threads * l2, few ? CACHED_FEW : CACHED) / 3,
-        .stream_moved = few ? l2 : SIZE_MAX,
+        .moved_alone = few ? MOVED_ALONE : SIZE_MAX,
+        .moved = few ? 2 * l2 : SIZE_MAX,
         .cached = threads * l2 / 2 / 3,
         .narrow = narrow_from(),
     };
@@ -221,7 +224,8 @@ host_schedule(const struct host_request *request)
     const size_t stream = schedule.threads > 1 ? from->stream_together : from->stream_alone;
     schedule.wakes = bytes >= from->wake;
     schedule.streaming = !request->in_place && !request->short_rows && request->moved / 3 >= stream;
-    schedule.streams_if_moved = !request->in_place && !request->short_rows && bytes >= from->stream_moved;
+    if (!request->in_place && !request->short_rows && bytes >= from->moved_alone)
+        schedule.moved = bytes >= from->moved ? STREAMED : STREAMED_ALONE;
     schedule.narrow = bytes >= from->narrow;
     schedule.stays_in_slice = stays_in_slice(&schedule, request->moved);
     schedule.block = block_for(request->component, bytes, schedule.threads, request->unit);

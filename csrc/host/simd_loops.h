@@ -1,4 +1,4 @@
-/* The loops over arrays, for one type of vector: simd.h includes this file for each, with VECTOR, the type, and
+/* The loops over arrays, for one type of vector: simd_body.h includes this file for each, with VECTOR, the type, and
  * OF_VECTOR(of), which makes the names of its functions. */
 typedef VECTOR (*OF_VECTOR(adder))(VECTOR a, VECTOR b);
 typedef void (*OF_VECTOR(storer))(void *target, VECTOR value);

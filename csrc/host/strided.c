@@ -7,8 +7,140 @@
 
 #include "base/layout.h"
 #include "host/add.h"
-#include "host/convert.h"
 #include "host/threads.h"
+
+/* --- Conversions. */
+
+/* The C types of the dtypes. */
+typedef uint8_t BOOL;
+typedef int8_t INT8;
+typedef int16_t INT16;
+typedef int32_t INT32;
+typedef int64_t INT64;
+typedef uint8_t UINT8;
+typedef uint16_t UINT16;
+typedef uint32_t UINT32;
+typedef uint64_t UINT64;
+typedef float FLOAT32;
+typedef double FLOAT64;
+
+#define CONVERT_AS(From, To, value)                                                                                    \
+    static void From##_to_##To(const void *from, void *to, size_t n)                                                   \
+    {                                                                                                                  \
+        const From *p = from;                                                                                          \
+        To *q = to;                                                                                                    \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            q[i] = (To)(value);                                                                                        \
+    }
+
+/* `Real` is the type of a complex number's parts. */
+#define CONVERT_TO_COMPLEX_AS(From, To, Real, value)                                                                   \
+    static void From##_to_##To(const void *from, void *to, size_t n)                                                   \
+    {                                                                                                                  \
+        const From *p = from;                                                                                          \
+        Real *q = to;                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            q[2 * i] = (Real)(value);                                                                                  \
+            q[2 * i + 1] = 0;                                                                                          \
+        }                                                                                                              \
+    }
+
+/* A bool's byte may have other values than 0 and 1, in views of other memory: as in NumPy's casts, any value but 0
+ * becomes 1. */
+#define CONVERT(From, To)                        CONVERT_AS(From, To, p[i])
+#define CONVERT_TRUTH(From, To)                  CONVERT_AS(From, To, p[i] != 0)
+#define CONVERT_TO_COMPLEX(From, To, Real)       CONVERT_TO_COMPLEX_AS(From, To, Real, p[i])
+#define CONVERT_TRUTH_TO_COMPLEX(From, To, Real) CONVERT_TO_COMPLEX_AS(From, To, Real, p[i] != 0)
+
+/* These lists define the functions and their table: every conversion that NumPy's promotion of two of these dtypes
+ * needs. */
+#define TRUTHS(X)                                                                                                      \
+    X(BOOL, INT8)                                                                                                      \
+    X(BOOL, INT16)                                                                                                     \
+    X(BOOL, INT32)                                                                                                     \
+    X(BOOL, INT64)                                                                                                     \
+    X(BOOL, UINT8)                                                                                                     \
+    X(BOOL, UINT16)                                                                                                    \
+    X(BOOL, UINT32)                                                                                                    \
+    X(BOOL, UINT64)                                                                                                    \
+    X(BOOL, FLOAT32)                                                                                                   \
+    X(BOOL, FLOAT64)
+#define CONVERSIONS(X)                                                                                                 \
+    X(INT8, INT16)                                                                                                     \
+    X(INT8, INT32)                                                                                                     \
+    X(INT8, INT64)                                                                                                     \
+    X(INT8, FLOAT32)                                                                                                   \
+    X(INT8, FLOAT64)                                                                                                   \
+    X(INT16, INT32)                                                                                                    \
+    X(INT16, INT64)                                                                                                    \
+    X(INT16, FLOAT32)                                                                                                  \
+    X(INT16, FLOAT64)                                                                                                  \
+    X(INT32, INT64)                                                                                                    \
+    X(INT32, FLOAT64)                                                                                                  \
+    X(INT64, FLOAT64)                                                                                                  \
+    X(UINT8, INT16)                                                                                                    \
+    X(UINT8, INT32)                                                                                                    \
+    X(UINT8, INT64)                                                                                                    \
+    X(UINT8, UINT16)                                                                                                   \
+    X(UINT8, UINT32)                                                                                                   \
+    X(UINT8, UINT64)                                                                                                   \
+    X(UINT8, FLOAT32)                                                                                                  \
+    X(UINT8, FLOAT64)                                                                                                  \
+    X(UINT16, INT32)                                                                                                   \
+    X(UINT16, INT64)                                                                                                   \
+    X(UINT16, UINT32)                                                                                                  \
+    X(UINT16, UINT64)                                                                                                  \
+    X(UINT16, FLOAT32)                                                                                                 \
+    X(UINT16, FLOAT64)                                                                                                 \
+    X(UINT32, INT64)                                                                                                   \
+    X(UINT32, UINT64)                                                                                                  \
+    X(UINT32, FLOAT64)                                                                                                 \
+    X(UINT64, FLOAT64)                                                                                                 \
+    X(FLOAT32, FLOAT64)
+#define TRUTHS_TO_COMPLEX(X)                                                                                           \
+    X(BOOL, COMPLEX64, float)                                                                                          \
+    X(BOOL, COMPLEX128, double)
+#define CONVERSIONS_TO_COMPLEX(X)                                                                                      \
+    X(INT8, COMPLEX64, float)                                                                                          \
+    X(INT16, COMPLEX64, float)                                                                                         \
+    X(UINT8, COMPLEX64, float)                                                                                         \
+    X(UINT16, COMPLEX64, float)                                                                                        \
+    X(FLOAT32, COMPLEX64, float)                                                                                       \
+    X(INT8, COMPLEX128, double)                                                                                        \
+    X(INT16, COMPLEX128, double)                                                                                       \
+    X(INT32, COMPLEX128, double)                                                                                       \
+    X(INT64, COMPLEX128, double)                                                                                       \
+    X(UINT8, COMPLEX128, double)                                                                                       \
+    X(UINT16, COMPLEX128, double)                                                                                      \
+    X(UINT32, COMPLEX128, double)                                                                                      \
+    X(UINT64, COMPLEX128, double)                                                                                      \
+    X(FLOAT32, COMPLEX128, double)                                                                                     \
+    X(FLOAT64, COMPLEX128, double)
+
+TRUTHS(CONVERT_TRUTH)
+CONVERSIONS(CONVERT)
+TRUTHS_TO_COMPLEX(CONVERT_TRUTH_TO_COMPLEX)
+CONVERSIONS_TO_COMPLEX(CONVERT_TO_COMPLEX)
+
+static void
+COMPLEX64_to_COMPLEX128(const void *from, void *to, size_t n)
+{
+    FLOAT32_to_FLOAT64(from, to, 2 * n);
+}
+
+#define ENTRY(From, To)                  [DTYPE_##From][DTYPE_##To] = From##_to_##To,
+#define ENTRY_TO_COMPLEX(From, To, Real) ENTRY(From, To)
+
+static convert_function *const conversions[DTYPE_COUNT][DTYPE_COUNT] = {TRUTHS(ENTRY) CONVERSIONS(
+    ENTRY) TRUTHS_TO_COMPLEX(ENTRY_TO_COMPLEX) CONVERSIONS_TO_COMPLEX(ENTRY_TO_COMPLEX) ENTRY(COMPLEX64, COMPLEX128)};
+
+convert_function *
+convert_for(enum dtype from, enum dtype to)
+{
+    return conversions[from][to];
+}
+
+/* --- Additions. */
 
 enum {
     PIECE = 8 << 10, /* bytes of c at a time if an operand has a buffer: two buffers and c fit an L1 of 32 KiB */
@@ -16,18 +148,18 @@ enum {
 };
 
 /* How the loop reads a row of an operand. */
-enum way {
-    WAY_DIRECT,    /* in place */
-    WAY_CONVERTED, /* through a buffer */
-    WAY_ONE,       /* one element repeated along the row: a buffer filled with it */
+enum reading {
+    READ_IN_PLACE,  /* in place */
+    READ_CONVERTED, /* through a buffer */
+    READ_REPEATED,  /* one element repeated along the row: a buffer filled with it */
 };
 
 struct row_operand {
-    enum way way;
+    enum reading reading;
     convert_function *convert; /* NULL: the operand has the sum's dtype */
     ptrdiff_t stride;          /* within a row */
     const char *filled_from;
-    size_t filled; /* WAY_ONE: elements of the buffer that hold *filled_from */
+    size_t filled; /* READ_REPEATED: elements of the buffer that are *filled_from */
     char *buffer;
 };
 
@@ -91,7 +223,7 @@ host_strided_plan(struct plan *plan, struct status *status)
 
 /* Whether every row's address is aligned to the operand's component. */
 static bool
-aligned(const struct strided *add, int operand, const void *base)
+rows_are_aligned(const struct strided *add, int operand, const void *base)
 {
     uintptr_t all = (uintptr_t)base;
     for (int i = 0; i < add->layout.ndim; i++)
@@ -110,7 +242,7 @@ host_strided_possible(const struct strided *add, const void *a, const void *b, c
     for (int i = 0; i < 3; i++) {
         const enum dtype dtype = add->dtype[i];
         const bool side_by_side = row_stride(layout, i) == (ssize_t)dtype_table[dtype].itemsize;
-        if (!aligned(add, i, base[i]) || !(side_by_side || (i < 2 && row_stride(layout, i) == 0)) ||
+        if (!rows_are_aligned(add, i, base[i]) || !(side_by_side || (i < 2 && row_stride(layout, i) == 0)) ||
             (dtype != add->sum && !convert_for(dtype, add->sum)))
             return false;
     }
@@ -119,15 +251,15 @@ host_strided_possible(const struct strided *add, const void *a, const void *b, c
 
 /* Returns the n elements of a row from p on, converted and repeated for the loop: p itself or the operand's buffer. */
 static const void *
-bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
+row_for_loop(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 {
-    switch (operand->way) {
-    case WAY_DIRECT:
+    switch (operand->reading) {
+    case READ_IN_PLACE:
         return p;
-    case WAY_CONVERTED:
+    case READ_CONVERTED:
         operand->convert(p, operand->buffer, n);
         return operand->buffer;
-    case WAY_ONE:
+    case READ_REPEATED:
         break;
     }
     if (p != operand->filled_from)
@@ -151,18 +283,19 @@ bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 static void
 add_in_row(const struct job *job, struct row_operand operand[2], const char *a, const char *b, char *c, size_t n)
 {
-    const bool swapped = operand[0].way == WAY_ONE && job->commutes;
-    if (operand[swapped].way == WAY_DIRECT && operand[!swapped].way == WAY_ONE) {
-        const void *one = bring(&operand[!swapped], swapped ? a : b, REPEATED_BYTES / job->itemsize, job->itemsize);
+    const bool swapped = operand[0].reading == READ_REPEATED && job->commutes;
+    if (operand[swapped].reading == READ_IN_PLACE && operand[!swapped].reading == READ_REPEATED) {
+        const void *one =
+            row_for_loop(&operand[!swapped], swapped ? a : b, REPEATED_BYTES / job->itemsize, job->itemsize);
         job->loops.with_one(swapped ? b : a, one, c, n * job->components);
         return;
     }
-    const bool whole = operand[0].way == WAY_DIRECT && operand[1].way == WAY_DIRECT;
+    const bool whole = operand[0].reading == READ_IN_PLACE && operand[1].reading == READ_IN_PLACE;
     const size_t most = whole ? n : PIECE / job->itemsize;
     for (size_t done = 0; done < n;) {
         const size_t m = n - done < most ? n - done : most;
-        const void *x = bring(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
-        const void *y = bring(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
+        const void *x = row_for_loop(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
+        const void *y = row_for_loop(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
         job->loops.arrays(x, y, c + done * job->itemsize, m * job->components);
         done += m;
     }
@@ -173,9 +306,9 @@ row_operand_of(const struct strided *add, int operand, char *buffer)
 {
     const ptrdiff_t stride = row_stride(&add->layout, operand);
     const bool same = add->dtype[operand] == add->sum;
-    return (struct row_operand){.way = stride == 0 ? WAY_ONE
-                                       : same      ? WAY_DIRECT
-                                                   : WAY_CONVERTED,
+    return (struct row_operand){.reading = stride == 0 ? READ_REPEATED
+                                           : same      ? READ_IN_PLACE
+                                                       : READ_CONVERTED,
                                 .convert = same ? NULL : convert_for(add->dtype[operand], add->sum),
                                 .stride = stride,
                                 .buffer = buffer};
@@ -224,7 +357,7 @@ add_elements(void *context, size_t begin, size_t end, int worker)
 
 /* The first element of an input that the traversal visits. */
 static const char *
-begin_of(const struct strided *add, int operand, const void *data)
+first_element(const struct strided *add, int operand, const void *data)
 {
     return add->is_scalar[operand] ? (const char *)add->scalar[operand]
                                    : (const char *)data + add->layout.offset[operand];
@@ -238,7 +371,7 @@ host_strided_add(const struct plan *plan)
     const struct host_schedule *schedule = &plan->schedule;
     const bool streaming = schedule->streaming;
     struct job job = {.strided = add,
-                      .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
+                      .base = {first_element(add, 0, plan->a), first_element(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
                       .loops = {.arrays = host_loop(plan->simd, schedule, dtype->component, streaming),
                                 .with_one = host_loop_with_one(plan->simd, schedule, dtype->component, streaming)},

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/layout.h"
 #include "base/plan.h"
 #include "base/status.h"
-#include "base/strided.h"
 
 /* Whether host_strided_add can run the addition, no slower than NumPy: long rows that are contiguous or one element
- * repeated, aligned elements, dtypes that convert.h converts, and a sum without internal overlap. a, b and c point to
+ * repeated, aligned elements, dtypes that convert_for knows, and a sum without internal overlap. a, b and c point to
  * first elements and are ignored for numbers. `c` may be NULL for memory that is not allocated yet. */
 bool host_strided_possible(const struct strided *add, const void *a, const void *b, const void *c);
 
@@ -21,5 +21,12 @@ int host_strided_plan(struct plan *plan, struct status *status);
 /* c = a + b; returns the floating-point flags raised (fpenv.h). c is an operand's memory with the same layout and
  * dtype, or overlaps it nowhere. */
 unsigned host_strided_add(const struct plan *plan);
+
+/* Converts n elements; both arrays are contiguous and aligned. A real number becomes a complex one with imaginary part
+ * +0. */
+typedef void convert_function(const void *from, void *to, size_t n);
+
+/* NULL if the dtypes are equal, if one is a 16-bit float, or if NumPy's promotion never needs the conversion. */
+convert_function *convert_for(enum dtype from, enum dtype to);
 
 #endif

@@ -12,13 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
 #include "base/fpenv.h"
-#include "base/min_max.h"
-#include "base/now.h"
+#include "base/machine.h"
 #include "base/plan.h"
 #include "base/runtime.h"
-#include "base/signals.h"
+#include "base/util.h"
 #include "host/callers_cpu.h"
 
 enum { CACHE_LINE = 64 };

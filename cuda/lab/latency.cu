@@ -2,7 +2,7 @@
 #include "cuda/lab/latency.h"
 #include "cuda/lab/ptx.cuh"
 #include "cuda/lab/rung.cuh"
-#include "cuda/programmatic_launch.cuh"
+#include "cuda/launch.cuh"
 
 /* Programmatic dependent launch: a kernel that may begin before the kernel ahead of it in its stream has ended. Its
  * threads' first act is wait_for_prerequisites (cuda/ptx.cuh), before they load, store or leave. */

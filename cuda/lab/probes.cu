@@ -2,7 +2,6 @@
 #include "cuda/lab/launches.h"
 #include "cuda/lab/ptx.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/programmatic_launch.cuh"
 
 /* How fast memory can be read alone and written alone: the limits that the adders are compared with. Shares no code
  * with the adders. */

@@ -96,6 +96,11 @@ REASONS = {
     ),
     "its advice": ((A, Series()), "pass b.to_numpy()"),
     "longdouble": ((np.ones(5, "g"), np.ones(5, "g")), "the dtype is none that vecadd adds"),
+    "byte order": ((np.ones(5, ">f4"),) * 2, "the dtype is none that vecadd adds"),
+    "objects": ((np.ones(5, object),) * 2, "the dtype is none that vecadd adds"),
+    "0-d": ((np.ones(()),) * 2, "the operands have no dimension"),
+    "a larger out": ((A, A, np.ones((2, 5))), f"the shapes differ, and {FEW}"),
+    "an out of another dtype": ((A, A, np.ones(5, "f4")), f"the dtypes differ, and {FEW}"),
     "misaligned": ((np.ones(41, "u1")[1:].view("f4"), np.ones(10, "f4")), "an operand's elements are misaligned"),
 }
 
@@ -104,7 +109,9 @@ REASONS = {
 def test_each_reason_names_the_true_cause(name, monkeypatch):
     monkeypatch.setattr(Series, "__module__", "test_explain")
     operands, why = REASONS[name]
-    assert why in vecadd.explain(*operands).why
+    found = vecadd.explain(*operands)
+    assert found.route == ("host" if name.startswith("many elements") else "numpy")
+    assert why in found.why
 
 
 def test_an_out_that_overlaps_in_part_is_a_reason():
@@ -116,8 +123,10 @@ def test_an_out_in_a_tuple_is_its_array():
     assert vecadd.explain(A, A, out=(np.zeros(5),)).route == "host"
 
 
-def test_a_keyword_of_numpys_is_a_reason():
-    assert vecadd.explain(A, A, dtype="f8").why == "it has a keyword of numpy.add's own"
+@pytest.mark.filterwarnings("ignore:'where' used without 'out'")
+@pytest.mark.parametrize("keywords", [{"where": True}, {"casting": "no"}, {"dtype": "f8"}, {"order": "F"}], ids=str)
+def test_a_keyword_of_numpys_is_a_reason(keywords):
+    assert vecadd.explain(A, A, **keywords).why == "it has a keyword of numpy.add's own"
 
 
 def test_no_advice_is_given_that_would_raise(double, child):

@@ -1,22 +1,39 @@
-"""Adding .npy files where something fails: a target that nothing spoils."""
+"""Adding .npy files where calls fail, again and again, where the process is interrupted, killed or ends, and in threads
+without the GIL: the target is the old file or the whole sum.
 
+VECADD_TEST_MOMENTS says at how many moments each kind of kill and interrupt is tried, 1 without it.
+"""
+
+import contextlib
+import ctypes
 import errno
 import os
+import random
 import resource
+import signal
+import stat
 import subprocess
 import sys
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from types import ModuleType
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from builds import UNDER_ASAN
 from conftest import child_environment
 from double.control import NOTHING
-from npy_files import assert_untouched, fill_folder, npy_bytes, open_without_tmpfile
+from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
+from signals import FAULTS, taken_by_threads
 
-from vecadd.files import add_files
+from vecadd.files import add_files, run_uninterrupted
 
 
 @pytest.fixture
@@ -37,27 +54,19 @@ def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> No
         add_files(folder / "a.npy", folder / "b.npy", folder / "nowhere" / "c.npy")
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
+class Wrong(Exception):
+    """Is false, as one is that has a list of what is wrong and tells its length."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError, Wrong])
 def test_a_failure_in_the_middle_touches_nothing(failure: type[BaseException], folder: Path, temporary: str) -> None:
     def fail(done: int, size: int) -> None:
         raise failure
 
     with pytest.raises(failure):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
-    assert_untouched(folder)
-
-
-def test_an_exception_that_is_false_ends_the_work_too(folder: Path, temporary: str) -> None:
-    """As one is that holds a list of what is wrong and tells its length."""
-
-    class Wrong(Exception):
-        def __len__(self) -> int:
-            return 0
-
-    def fail(done: int, size: int) -> None:
-        raise Wrong
-
-    with pytest.raises(Wrong):
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
     assert_untouched(folder)
 
@@ -111,11 +120,8 @@ def test_a_file_system_that_does_not_say_its_room_is_written_to(
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
 
 
-@pytest.mark.parametrize("said", [errno.ENOSPC, NOTHING], ids=["an error", "no byte written"])
-def test_a_disk_that_fills_meanwhile_touches_nothing(
-    said: int, folder: Path, temporary: str, double: ModuleType
-) -> None:
-    double.on_file_call(lambda call, offset, nbytes: said if call == "pwrite" and offset > 2000 else 0)
+def test_a_disk_that_writes_no_byte_any_more_is_full(folder: Path, temporary: str, double: ModuleType) -> None:
+    double.on_file_call(lambda call, offset, nbytes: NOTHING if call == "pwrite" and offset > 2000 else 0)
     with pytest.raises(OSError, match="No space left on device") as raised:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(folder / "c.npy"))
@@ -147,15 +153,6 @@ def test_a_system_that_has_no_room_for_a_thread_touches_nothing(folder: Path) ->
     assert_untouched(folder)
 
 
-def test_a_disk_that_cannot_be_read_touches_nothing(folder: Path, temporary: str, double: ModuleType) -> None:
-    double.on_file_call(lambda call, offset, nbytes: errno.EIO if call == "pread" and offset > 2000 else 0)
-    with pytest.raises(OSError, match="Input/output error") as raised:
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
-    assert raised.value.errno == errno.EIO
-    assert raised.value.filename in (str(folder / "a.npy"), str(folder / "b.npy"))
-    assert_untouched(folder)
-
-
 def test_short_reads_short_writes_and_signals_are_gone_on_from(folder: Path, double: ModuleType) -> None:
     calls = count()
     double.on_file_call(lambda call, offset, nbytes: errno.EINTR if next(calls) % 3 == 0 else -7)
@@ -170,3 +167,570 @@ def test_a_header_that_is_written_in_parts_is_whole(folder: Path, monkeypatch: p
     add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
     want = np.load(folder / "a.npy") + np.load(folder / "b.npy")
     assert (folder / "c.npy").read_bytes() == npy_bytes(want)
+
+
+# --- again and again
+
+OPEN = Path("/proc/self/fd")
+PYTHONS = ("open", "fchmod", "ftruncate", "posix_fallocate", "pwrite", "fsync", "link", "close", "rename")
+
+
+class Disk:
+    """Counts the calls that read and write files, C's too. Some fail: after their work, as a close does."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.fails: dict[int, int] = {}  # an errno by the number of the call
+        self._lock = threading.Lock()
+
+    def error_of(self, call: str) -> int:
+        with self._lock:
+            self.made.append(call)
+            return self.fails.get(len(self.made) - 1, 0)
+
+    def watch(self, call: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **keywords: Any) -> Any:
+            if call == "close" and stat.S_ISDIR(os.fstat(*arguments).st_mode):  # no write can fail there
+                return real(*arguments)
+            error = self.error_of(call)
+            result = real(*arguments, **keywords) if call in ("close", "fsync") or not error else None
+            if error:
+                raise OSError(error, os.strerror(error))
+            return result
+
+        return watched
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def disk(request: pytest.FixtureRequest, double: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """With both kinds of temporary file: the second is for file systems without O_TMPFILE."""
+    watched = Disk()
+    if request.param == "with a name":
+        monkeypatch.setattr(os, "open", open_without_tmpfile)
+    for call in PYTHONS:
+        monkeypatch.setattr(os, call, watched.watch(call, getattr(os, call)))
+    double.on_file_call(lambda call, offset, nbytes: watched.error_of(call))
+    yield watched
+    monkeypatch.undo()
+
+
+def write_operands(folder: Path, number: int) -> bytes:
+    """The operands of one addition of many, and the file that is their sum."""
+    a, b = (x + np.float32(number) for x in operands("float32", (1000,)))
+    (folder / "a.npy").write_bytes(npy_bytes(a))
+    (folder / "b.npy").write_bytes(npy_bytes(b))
+    return npy_bytes(np.add(a, b))
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_whichever_call_fails_the_target_is_the_old_or_the_new_sum(sync: bool, disk: Disk, tmp_path: Path) -> None:
+    """And the clean-up's close fails too. The next addition succeeds."""
+    names = [tmp_path / f"{name}.npy" for name in "abc"]
+    opened = len(list(OPEN.iterdir()))
+
+    def add() -> list[str]:
+        disk.made.clear()
+        add_files(*names, window=500, sync=sync)
+        return list(disk.made)
+
+    old = write_operands(tmp_path, 0)
+    add()  # the target is new
+    calls = add()
+    ends = [call for call in calls if call in ("fsync", "close", "rename")]
+    assert ends == (["fsync", "close", "rename", "fsync"] if sync else ["close", "rename"])
+    for number, call in enumerate(calls):
+        for again in (False, True):
+            new = write_operands(tmp_path, 2 * number + again + 1)
+            disk.fails = {number: errno.EDQUOT}
+            if again:
+                disk.fails |= dict.fromkeys(range(number + 1, number + 100), errno.EIO)
+            with pytest.raises(OSError, match=os.strerror(errno.EDQUOT)) as raised:
+                add()
+            assert raised.value.errno == errno.EDQUOT, (number, call)
+            if call in ("pread", "pwrite"):
+                assert raised.value.filename in map(str, names[:2] if call == "pread" else names[2:]), number
+            done = "rename" in disk.made[:number]
+            assert (tmp_path / "c.npy").read_bytes() == (new if done else old), (number, call)
+            assert len(list(tmp_path.iterdir())) == 3, (number, call)
+            assert len(list(OPEN.iterdir())) == opened, (number, call)
+            disk.fails = {}
+            add()
+            assert (tmp_path / "c.npy").read_bytes() == new
+            old = new
+
+
+# A disk that loses the first write of all, and the error is told once: on Linux to the call that waits for the disk
+# first; of NFS and quotas, to close.
+FAILING_DISK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int disk_error, disk_tells_at_close;
+static int lost, written;
+
+static int told(int file, int closes) {
+    if (!lost || file != written || closes != disk_tells_at_close)
+        return 0;
+    errno = lost;
+    lost = 0;
+    return -1;
+}
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t at) {
+    if (disk_error)
+        lost = disk_error, written = file, disk_error = 0;
+    return REAL(pwrite64)(file, from, bytes, at);
+}
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t at) { return pwrite64(file, from, bytes, at); }
+int close(int file) { const int done = REAL(close)(file); return told(file, 1) ? -1 : done; }
+int fsync(int file) { const int done = REAL(fsync)(file); return told(file, 0) ? -1 : done; }
+int fdatasync(int file) { const int done = REAL(fdatasync)(file); return told(file, 0) ? -1 : done; }
+int sync_file_range(int file, off64_t at, off64_t bytes, unsigned flags) {
+    const int done = REAL(sync_file_range)(file, at, bytes, flags);
+    return flags != SYNC_FILE_RANGE_WRITE && told(file, 0) ? -1 : done;
+}
+"""
+ON_A_FAILING_DISK = """
+import ctypes, sys
+from vecadd.files import add_files
+disk = ctypes.CDLL(None)
+error, at_close = (ctypes.c_int.in_dll(disk, name) for name in ("disk_error", "disk_tells_at_close"))
+error.value, at_close.value = map(int, sys.argv[1:])
+for _ in range(2):
+    try:
+        add_files("a.npy", "b.npy", "c.npy", window=1 << 12, sync=not at_close.value)
+        print("added")
+    except OSError as failed:
+        print(failed.errno, failed.filename)
+    with open("c.npy", "rb") as file:
+        print(file.read(4))
+"""
+
+
+@pytest.mark.skipif(UNDER_ASAN, reason="ASan has to be loaded first")
+@pytest.mark.parametrize(("error", "at_close"), [(errno.EIO, 0), (errno.EDQUOT, 1)])
+def test_what_a_disk_does_not_take_is_told_once_and_replaces_nothing(error: int, at_close: int, tmp_path: Path) -> None:
+    (tmp_path / "disk.c").write_text(FAILING_DISK)
+    command = ["cc", "-shared", "-fPIC", "-O1", "disk.c", "-o", "disk.so", "-ldl"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in "ab":
+        (folder / f"{name}.npy").write_bytes(npy_bytes(np.ones(1 << 20, np.float32)))
+    (folder / "c.npy").write_bytes(OLD)
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_FAILING_DISK, str(error), str(at_close)],
+        cwd=folder,
+        env=child_environment(LD_PRELOAD=str(tmp_path / "disk.so")),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"{error} c.npy", str(OLD[:4]), "added", str(b"\x93NUM")]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+# --- interrupts and kills
+
+MOMENTS = range(int(os.environ.get("VECADD_TEST_MOMENTS", "1")))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_is_lost_when_the_process_is_killed(moment: int, folder: Path) -> None:
+    code = f"""
+        import time
+        from vecadd.files import add_files
+        told = 0
+        def stop(done, size):
+            global told
+            if told == {moment % 7}:
+                print("on the way", flush=True)
+                time.sleep(60)
+            told += 1
+        add_files("a.npy", "b.npy", "c.npy", window=64, progress=stop)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"on the way\n"
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert (folder / "c.npy").read_bytes() == OLD
+
+
+INTERRUPTED = """
+    import contextlib, errno, os, signal, sys, threading, time
+    from double import control
+    from vecadd import files
+    make = os.open
+
+    def slowly(call, offset, nbytes):
+        if call == "pwrite":
+            os.write(1, b"writing\\n")  # at once, beside those of other threads
+            time.sleep(0.03)
+        return 0
+
+    def with_a_name(path, flags, *rest, **keywords):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return make(path, flags, *rest, **keywords)
+
+    control.on_file_call(slowly)
+    if sys.argv[1] == "with a name":
+        os.open = with_a_name
+    started = False
+    while True:
+        try:
+            if not started:
+                started = True
+                os.write(1, b"ready\\n")
+                files.add_files("a.npy", "b.npy", "c.npy", window=64)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            break
+        except KeyboardInterrupt:
+            pass
+    next_files = [open(f"next{i}", "wb", buffering=0) for i in range(20)]
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            with contextlib.suppress(RuntimeError):  # not started yet, or never: it opens nothing any more
+                thread.join()
+    print(*(os.fstat(file.fileno()).st_size for file in next_files))
+"""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("kind", ["without a name", "with a name"])
+@pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
+def test_interrupts_at_any_moment_spoil_no_file(
+    begin: str, interrupts: int, kind: str, moment: int, folder: Path, double: ModuleType
+) -> None:
+    """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
+    whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+    moments = random.Random(interrupts + 100 * moment)
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), kind],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert begin in iter(lambda: child.stdout.readline().strip(), "")
+        for _ in range(interrupts):
+            child.send_signal(signal.SIGINT)
+            time.sleep(moments.uniform(0, 0.01))
+        *_, sizes = child.stdout.read().splitlines()
+    assert child.returncode == 0
+    assert sizes.split() == ["0"] * 20
+    assert (folder / "c.npy").read_bytes() in (OLD, whole)
+    assert sorted(path.name for path in folder.iterdir() if "next" not in path.name) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
+    arrived: SimpleQueue[None] = SimpleQueue()
+    steps: list[str] = []
+
+    def interrupt(*signal_and_frame: object) -> None:
+        arrived.put(None)
+        raise KeyboardInterrupt
+
+    def work(check: Callable[[], None], tell: object) -> None:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+            arrived.get(timeout=60)
+            time.sleep(0.02)  # the caller's thread gets behind its except clause
+        steps.append("at work")
+        try:
+            check()
+        finally:
+            steps.append("closed")
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_uninterrupted(work, None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["at work", "closed"]
+
+
+# An interrupt at each entry and each end of a function in the caller's thread, while an error may be handled.
+AT_EACH_CALL = """
+    import sys
+    from vecadd.files import run_uninterrupted
+
+    def work(check, tell):
+        for step in range(3):
+            tell(step, 3)
+            check()
+
+    def fail(done, size):
+        raise ValueError
+
+    def interrupted_at(number, progress):
+        seen = 0
+
+        def interrupt(*event):
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                raise KeyboardInterrupt  # no profile is called after it
+
+        sys.setprofile(interrupt)
+        try:
+            try:
+                run_uninterrupted(work, progress)
+            finally:
+                sys.setprofile(None)
+        except (ValueError, KeyboardInterrupt):
+            pass
+        return seen >= number
+
+    for progress in (fail, lambda done, size: None):
+        number = 1
+        while interrupted_at(number, progress):
+            number += 1
+        print(number, flush=True)
+"""
+
+
+def test_an_interrupt_in_any_call_leaves_nothing_that_waits_for_ever() -> None:
+    """Neither the next call nor the end of the process: an Event's lock would stay taken."""
+    command = [sys.executable, "-c", textwrap.dedent(AT_EACH_CALL)]
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert min(map(int, done.stdout.split())) > 10
+
+
+def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, temporary: str) -> None:
+    before = threading.active_count()
+
+    def interrupt(done: int, size: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=interrupt)
+    assert threading.active_count() == before
+    assert_untouched(folder)
+
+
+def test_an_interrupt_ends_work_that_tells_of_no_progress(folder: Path, double: ModuleType) -> None:
+    """Long before its end."""
+    writes: list[int] = []
+
+    def slowly(call: str, offset: int, nbytes: int) -> int:
+        if call == "pwrite":
+            writes.append(offset)
+            if len(writes) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+        return 0
+
+    double.on_file_call(slowly)
+    with pytest.raises(KeyboardInterrupt):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert len(writes) < 4000 // 64
+    assert_untouched(folder)
+
+
+def test_an_interrupt_while_the_work_is_cleared_away_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would come before the file is removed, if the main thread removed it."""
+    unlink = Path.unlink
+
+    def interrupted(path: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        unlink(path)
+
+    def fail(done: int, size: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(os, "open", open_without_tmpfile)
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(MemoryError):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=fail)
+    assert_untouched(folder)
+
+
+# --- threads
+
+
+def overflowing(folder: Path, dtype: str) -> None:
+    """Makes both summands overflow in each of many tiles."""
+    for name in "ab":
+        (folder / f"{name}.npy").write_bytes(npy_bytes(np.full(1000, np.finfo(np.float32).max, dtype)))
+
+
+DTYPES = ["<f4", ">f4"]  # vecadd adds the first, NumPy the second
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_floating_point_error_is_raised_and_touches_nothing(dtype: str, folder: Path) -> None:
+    overflowing(folder, dtype)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow encountered in add"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert_untouched(folder)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_floating_point_errors_that_are_ignored_give_the_sum(dtype: str, folder: Path) -> None:
+    overflowing(folder, dtype)
+    with np.errstate(over="ignore"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert np.isinf(np.load(folder / "c.npy")).all()
+
+
+def test_a_file_is_warned_of_once(folder: Path) -> None:
+    """As numpy.add warns of an array once, however many tiles overflow."""
+    overflowing(folder, "<f4")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=lambda *at: None)
+    assert [str(warning.message) for warning in caught] == ["overflow encountered in add"]
+
+
+def test_threads_that_add_files_take_no_signals(folder: Path) -> None:
+    """But those of their own faults. While the first stretches are told, the threads wait with the others, of which
+    there are more than the threads may be ahead."""
+    for name in "ab":
+        (folder / f"{name}.npy").write_bytes(npy_bytes(np.ones(20_000, "f4")))
+    found: list[list[int]] = []
+    add_files(
+        *(folder / f"{name}.npy" for name in "abc"),
+        window=64,
+        progress=lambda *at: found or found.extend(taken_by_threads("vecadd-files")),
+    )
+    assert len(found) >= 2
+    assert all(taken == FAULTS for taken in found)
+
+
+def workers() -> list[int]:
+    """The threads of this process that add files."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if (task / "comm").read_text().strip() == "vecadd-files":
+                found.append(int(task.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("second", "dtype", "order"),
+    [((4096, 8192), "float32", "C"), ((8192,), "float32", "C"), ((4096, 8192), "int16", "C"),
+     ((4096, 8192), "float32", "F")],
+)  # fmt: skip
+def test_files_are_added_while_another_thread_keeps_the_gil(
+    second: tuple[int, ...], dtype: str, order: Literal["C", "F"], tmp_path: Path
+) -> None:
+    """No matter how long."""
+    x, y = np.ones((4096, 8192), np.float32), np.ones(second, dtype, order)
+    (tmp_path / "a.npy").write_bytes(npy_bytes(x))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(y))
+    libc = ctypes.PyDLL(None)  # calls keep the GIL
+    names = [tmp_path / f"{name}.npy" for name in "abc"]
+    before = sys.getswitchinterval()
+    found: list[int] = []
+    for _ in range(20):  # this thread may lose its processor for as long as they take
+        adding = threading.Thread(target=add_files, args=names, kwargs={"sync": False})
+        adding.start()
+        while not found and adding.is_alive():
+            found = workers()
+        if found:
+            break
+        adding.join()
+    sys.setswitchinterval(1000)  # from here on no other thread gets it
+    try:
+        end = time.monotonic() + 120
+        while any(libc.tgkill(os.getpid(), worker, 0) == 0 for worker in found) and time.monotonic() < end:
+            libc.usleep(1000)
+        left = [worker for worker in found if libc.tgkill(os.getpid(), worker, 0) == 0]
+    finally:
+        sys.setswitchinterval(before)
+    adding.join()
+    assert found
+    assert left == []
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), x + y)
+
+
+# A daemon thread adds files of zeros, and the process ends. The thread's stack has 64 MiB: the C library keeps none of
+# that size for the next thread.
+DAEMON = """
+import ctypes, os, sys, threading, time
+from pathlib import Path
+import numpy as np
+import vecadd
+
+def adders(listdir=os.listdir, open=open):
+    found = 0
+    for task in listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm") as file:
+                found += file.read() == "vecadd-files\\n"
+        except OSError:
+            pass
+    return found
+
+def begin(folder, dtype, n, **options):
+    names = [Path(folder, f"{name}.npy") for name in "abc"]
+    for name in names[:2]:
+        with name.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": (n,)})
+            file.truncate(file.tell() + 4 * n)
+    threading.stack_size(64 << 20)
+    threading.Thread(target=vecadd.add_files, args=names, kwargs={"sync": False, **options}, daemon=True).start()
+    while not adders():
+        time.sleep(0.001)
+"""
+# In windows of a few bytes it takes seconds. The last object that goes gives the thread that is told time to ask for
+# the GIL, and the others time to use what would have gone with its stack. A function of this module as progress would
+# keep it alive.
+WHILE_IT_FINALISES = """
+folder, dtype, told, wait = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "told", float(sys.argv[4])
+
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.2)
+
+last = Last()
+begin(folder, dtype, 1 << 26, window=64, progress=max if told else None)
+time.sleep(wait)
+"""
+# Reading takes longer than the interpreter needs to finalise; then the process takes a second to end.
+WHEN_IT_IS_GONE = """
+libc = ctypes.CDLL(None)
+libc.on_exit(ctypes.cast(libc.sleep, ctypes.c_void_p), None)  # called with the exit status
+begin(sys.argv[1], ">f4", 1 << 26, window=64 << 20)
+sys.exit(1)
+"""
+
+
+def run_daemon(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", DAEMON + code, *map(str, arguments)]
+    # Where a thread is ended within C code, ASan takes its own signal stack for a part of that code's frames.
+    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:use_sigaltstack=0"
+    environment = child_environment(VECADD_NUM_THREADS="2", ASAN_OPTIONS=asan)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("told", ["told", "not told"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_process_ends_while_a_daemon_thread_adds_files(dtype: str, told: str, tmp_path: Path) -> None:
+    for wait in (0, 0.02, 0.11):
+        done = run_daemon(WHILE_IT_FINALISES, tmp_path, dtype, told, wait)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_threads_that_add_files_ask_for_no_interpreter_that_is_gone(tmp_path: Path) -> None:
+    done = run_daemon(WHEN_IT_IS_GONE, tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")

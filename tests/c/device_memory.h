@@ -10,7 +10,7 @@ static inline void
 release_memory(int device, void *stream, void *memory, size_t bytes)
 {
     if (memory)
-        device_held_remove(bytes);
+        device_in_use_remove(bytes);
     device_free(device, stream, memory);
 }
 

@@ -120,18 +120,21 @@ static void
 fewer_than_four_threads_stream_a_sum_that_moves(void)
 {
     with_threads("3");
-    const size_t from = host_thresholds()->stream_moved;
-    CHECK(!host_schedule_for(COMPONENT_I8, from - 1, false).streams_if_moved);
-    CHECK(host_schedule_for(COMPONENT_I8, from, false).streams_if_moved);
-    CHECK(!host_schedule_for(COMPONENT_I8, from, true).streams_if_moved, "in place");
-    CHECK(!schedule_moving(from, 3 * from, true).streams_if_moved, "short rows");
+    const struct host_thresholds *from = host_thresholds();
+    CHECK(from->moved_alone < from->moved);
+    CHECK(host_schedule_for(COMPONENT_I8, from->moved_alone - 1, false).moved == NOT_STREAMED);
+    CHECK(host_schedule_for(COMPONENT_I8, from->moved_alone, false).moved == STREAMED_ALONE);
+    CHECK(host_schedule_for(COMPONENT_I8, from->moved - 1, false).moved == STREAMED_ALONE);
+    CHECK(host_schedule_for(COMPONENT_I8, from->moved, false).moved == STREAMED);
+    CHECK(host_schedule_for(COMPONENT_I8, from->moved, true).moved == NOT_STREAMED, "in place");
+    CHECK(schedule_moving(from->moved, 3 * from->moved, true).moved == NOT_STREAMED, "short rows");
 }
 
 static void
 four_threads_stream_by_size_alone(void)
 {
     with_threads("4");
-    CHECK(!host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).streams_if_moved);
+    CHECK(host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).moved == NOT_STREAMED);
 }
 
 static void

@@ -5,7 +5,6 @@
 #include "base/layout.h"
 #include "check.h"
 #include "host/add.h"
-#include "host/convert.h"
 #include "host/strided.h"
 
 enum { DIMENSIONS = 4, BYTES = 1 << 20, CASES = 400 };

@@ -1,5 +1,4 @@
 /* Files of what was tuned: whole ones are read, anything else is as if it were not there. */
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,11 +48,11 @@ struct seen {
     int rows, numbers;
     int accepted; /* rows; -1: any number */
     char last[TUNED_NAME];
-    double number[TUNED_NUMBERS];
+    uint64_t number[TUNED_NUMBERS];
 };
 
 static bool
-note_row(void *context, const char *name, const double *number, int count)
+note_row(void *context, const char *name, const uint64_t *number, int count)
 {
     struct seen *seen = context;
     if (seen->rows == seen->accepted)
@@ -77,10 +76,10 @@ a_whole_file_is_handed_over_in_order(void)
 {
     struct seen seen;
     make_folder();
-    write_text(HEAD "recipe 0 256 1\nrecipe_2 134217728 1024 -2.5e-3 16\nend 2\n");
+    write_text(HEAD "recipe 0 256 1\nrecipe_2 134217728 18446744073709551615 2 16\nend 2\n");
     CHECK(reads(&seen));
     CHECK(seen.rows == 2 && seen.numbers == 7 && strcmp(seen.last, "recipe_2") == 0);
-    CHECK(seen.number[0] == 134217728 && seen.number[2] == -2.5e-3 && seen.number[3] == 16);
+    CHECK(seen.number[0] == 134217728 && seen.number[1] == UINT64_MAX && seen.number[2] == 2 && seen.number[3] == 16);
     write_text(HEAD "end 0\n");
     CHECK(reads(&seen) && seen.rows == 0);
     remove_folder();
@@ -105,9 +104,10 @@ anything_else_is_no_file(void)
         HEAD "recipe 1 \nend 1\n",
         HEAD "recipe 1,5\nend 1\n",
         HEAD "recipe 1x\nend 1\n",
-        HEAD "recipe nan\nend 1\n",
-        HEAD "recipe inf\nend 1\n",
-        HEAD "recipe 1e999\nend 1\n",
+        HEAD "recipe -1\nend 1\n",
+        HEAD "recipe +1\nend 1\n",
+        HEAD "recipe 1.5\nend 1\n",
+        HEAD "recipe 18446744073709551616\nend 1\n",
         HEAD "recipe \n1\nend 1\n",
         HEAD "Recipe 1\nend 1\n",
         HEAD " recipe 1\nend 1\n",
@@ -121,10 +121,10 @@ anything_else_is_no_file(void)
     CHECK(!reads(&seen), "there is none yet");
     for (size_t i = 0; i < sizeof corrupt / sizeof *corrupt; i++) {
         write_text(corrupt[i]);
-        CHECK(!reads(&seen) && seen.rows == 0, "%s", corrupt[i]);
+        CHECK(!reads(&seen), "%s", corrupt[i]);
     }
     write_bytes(HEAD "recipe 1\0\nend 1\n", sizeof HEAD "recipe 1\0\nend 1\n" - 1);
-    CHECK(!reads(&seen) && seen.rows == 0, "a zero byte");
+    CHECK(!reads(&seen), "a zero byte");
     remove_folder();
 }
 
@@ -136,7 +136,7 @@ a_file_cut_off_anywhere_is_no_file(void)
     make_folder();
     for (size_t length = 0; length < sizeof whole - 1; length++) {
         write_bytes(whole, length);
-        CHECK(!reads(&seen) && seen.rows == 0, "%zu bytes", length);
+        CHECK(!reads(&seen), "%zu bytes", length);
     }
     write_text(whole);
     CHECK(reads(&seen));
@@ -180,7 +180,7 @@ a_file_that_is_too_long_is_no_file(void)
     CHECK(length > TUNED_BYTES);
     make_folder();
     write_bytes(text, length);
-    CHECK(!reads(&seen) && seen.rows == 0);
+    CHECK(!reads(&seen));
     free(text);
     remove_folder();
 }
@@ -248,7 +248,7 @@ a_file_of_a_terabyte_is_refused_by_its_size(void)
     write_text(HEAD "end 0\n");
     CHECK(tuned_file_path("recipes", KEY, path, sizeof path));
     if (truncate(path, 1LL << 40) == 0) /* all of it a hole; not every file system has room for the number */
-        CHECK(!reads(&seen) && seen.rows == 0);
+        CHECK(!reads(&seen));
     remove_folder();
 }
 
@@ -260,19 +260,6 @@ a_reader_may_refuse_a_row(void)
     write_text(HEAD "recipe 1\nrecipe 2\nrecipe 3\nend 3\n");
     CHECK(!tuned_file_read("recipes", KEY, note_row, &seen));
     CHECK(seen.rows == 1);
-    remove_folder();
-}
-
-/* Written as "1.5" whatever the process's locale has between a number's halves. */
-static void
-a_locale_with_commas_changes_nothing(void)
-{
-    struct seen seen;
-    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
-        setlocale(LC_ALL, "");
-    make_folder();
-    write_text(HEAD "recipe 1.5\nend 1\n");
-    CHECK(reads(&seen) && seen.number[0] == 1.5);
     remove_folder();
 }
 
@@ -310,7 +297,6 @@ main(void)
     RUN(a_file_that_may_not_be_read_is_no_file);
     RUN(a_file_of_a_terabyte_is_refused_by_its_size);
     RUN(a_reader_may_refuse_a_row);
-    RUN(a_locale_with_commas_changes_nothing);
     RUN(folders_are_taken_in_order);
     return check_report();
 }

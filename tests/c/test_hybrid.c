@@ -3,12 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 #include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "host/add.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
@@ -90,53 +89,6 @@ any_alignment_and_order_gives_the_sum(void)
     }
 }
 
-static void
-out_may_be_an_input(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    for (int which = 0; which < 2; which++) {
-        struct arrays arrays = arrays_new(COMPONENT_F64, SHARED / 8 + 3, 7);
-        arrays.plan.c = which ? arrays.b : arrays.a;
-        double_reset(0);
-        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
-        CHECK(double_calls("cudaLaunchKernel") > 0);
-        CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
-        arrays_free(&arrays);
-    }
-}
-
-static void
-flags_come_from_both_ends(void)
-{
-    struct status status;
-    for (int end = 0; end < 2; end++) {
-        struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
-        const size_t at = end ? MIB - 1 : 0;
-        unsigned fp_flags = 0;
-        ((float *)arrays.a)[at] = ((float *)arrays.b)[at] = 3e38f;
-        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW, "end %d: %u", end, fp_flags);
-        ((float *)arrays.a)[at] = INFINITY;
-        ((float *)arrays.b)[at] = -INFINITY;
-        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_INVALID, "end %d: %u", end, fp_flags);
-        arrays_free(&arrays);
-    }
-}
-
-static void
-ordinary_memory_is_the_processors_alone(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    for (int pinned = 0; pinned < 7; pinned++) {
-        struct arrays arrays = arrays_new(COMPONENT_F32, MIB, pinned);
-        double_reset(0);
-        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays), "pinned %d", pinned);
-        CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaMemcpyAsync") == 0);
-        arrays_free(&arrays);
-    }
-}
-
 /* By a clock that hardly moves the processor has added all that is left long before a first chunk would be back. */
 static void
 a_fast_processor_leaves_the_gpu_nothing(void)
@@ -150,35 +102,6 @@ a_fast_processor_leaves_the_gpu_nothing(void)
     CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaLaunchKernel") == 0);
     double_clock(0);
-    arrays_free(&arrays);
-}
-
-/* Whether and when the GPU gets a chunk is the real clock's doing here. */
-static void
-a_long_addition_is_right_whoever_adds(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    struct arrays arrays = arrays_new(COMPONENT_I64, 10 * MIB + 5, 7);
-    const struct plan plan = hybrid_plan(&arrays, 3);
-    for (unsigned seed = 0; seed < 3; seed++) {
-        double_reset(seed);
-        memset(arrays.c, 0xee, arrays.bytes);
-        CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
-        CHECK(double_faults() == 0);
-    }
-    arrays_free(&arrays);
-}
-
-static void
-a_full_device_leaves_all_to_the_processor(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
-    double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
-    CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
-    CHECK(double_calls("cudaLaunchKernel") == 0 && live_now().device_blocks == 0);
     arrays_free(&arrays);
 }
 
@@ -257,12 +180,7 @@ main(void)
     setenv("VECADD_NUM_THREADS", "3", 1);
     RUN(every_component_is_added_by_both);
     RUN(any_alignment_and_order_gives_the_sum);
-    RUN(out_may_be_an_input);
-    RUN(flags_come_from_both_ends);
-    RUN(ordinary_memory_is_the_processors_alone);
     RUN(a_fast_processor_leaves_the_gpu_nothing);
-    RUN(a_long_addition_is_right_whoever_adds);
-    RUN(a_full_device_leaves_all_to_the_processor);
     RUN(the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid);
     RUN(every_failure_is_told_or_made_good_and_leaves_nothing);
     return check_report();

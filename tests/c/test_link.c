@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "gpu/device.h"
-#include "gpu/link.h"
 
 static char folder[64];
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "check.h"
-#include "choose/loop.h"
+#include "choose/numpy_loop.h"
 #include "host/schedule.h"
 
 enum { MOST = 64 << 20 }; /* bytes */

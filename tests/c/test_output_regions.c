@@ -8,10 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "check.h"
-#include "host/huge_pages.h"
-#include "host/huge_region.h"
 #include "host/output_pool.h"
 #include "host/threads.h"
 
@@ -243,7 +241,7 @@ several_threads_fault_in_pages_that_blocks_are_about_to_have(void)
     const int before = threads_choose(4);
     size_t most = 0;
     for (int i = 0; i < 200 && most < 3; i++) {
-        huge_pages_forget();
+        prefault_forget();
         const size_t ahead = pages_ahead(MIB);
         CHECK(ahead <= 3, "%zu pages ahead of 4 threads", ahead);
         most = ahead > most ? ahead : most;
@@ -266,7 +264,7 @@ back_four_pages(void *context, size_t begin, size_t end, int worker)
 {
     (void)end, (void)worker;
     if (begin == 0)
-        huge_pages_back((struct huge_pages){(char *)context + 4 * HUGE_PAGE, 4});
+        prefault_huge_pages((struct huge_pages){(char *)context + 4 * HUGE_PAGE, 4});
 }
 
 static void
@@ -286,7 +284,7 @@ backed_of_four(void)
 {
     struct huge_region *region = huge_region_map();
     const size_t before = pages_there((uintptr_t)region);
-    huge_pages_back((struct huge_pages){(char *)region + 4 * HUGE_PAGE, 4});
+    prefault_huge_pages((struct huge_pages){(char *)region + 4 * HUGE_PAGE, 4});
     const size_t backed = pages_there((uintptr_t)region) - before;
     huge_region_unmap(region);
     return backed;
@@ -303,7 +301,7 @@ wait_for_a_worker(unsigned us, long long least, long long most)
     long long waited, longer;
     do {
         usleep(100);
-        huge_pages_forget();
+        prefault_forget();
         atomic_store(&callers_ns, 0);
         const long long began = now_ns();
         backed_of_four();
@@ -325,7 +323,7 @@ a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_
     CHECK(backed_of_four() > 0, "it is tried again");
     wait_for_a_worker(3000, 0, 8 * MS);
     CHECK(backed_of_four() > 0, "a short wait is made up for");
-    huge_pages_forget();
+    prefault_forget();
     threads_choose(before);
 }
 
@@ -333,12 +331,12 @@ static void
 one_page_is_left_to_the_thread_that_writes_there(void)
 {
     struct huge_region *region = huge_region_map();
-    CHECK(huge_region_cut(region, 64, MIB, 64) != NULL);
-    CHECK(huge_region_pages_to_back(region, 4).count == 0, "it is there");
-    CHECK(huge_region_cut(region, 64, MIB, 64) != NULL);
-    CHECK(huge_region_pages_to_back(region, 4).count == 0, "as much ahead as there is: one");
-    CHECK(huge_region_cut(region, 64, 3 * MIB, 64) != NULL);
-    CHECK(huge_region_pages_to_back(region, 1).count == 0, "one thread, for two pages too");
+    CHECK(huge_region_allocate(region, 64, MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_prefault(region, 4).count == 0, "it is there");
+    CHECK(huge_region_allocate(region, 64, MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_prefault(region, 4).count == 0, "as much ahead as there is: one");
+    CHECK(huge_region_allocate(region, 64, 3 * MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_prefault(region, 1).count == 0, "one thread, for two pages too");
     huge_region_unmap(region);
 }
 
@@ -349,15 +347,15 @@ a_region_has_room_for_so_much_and_no_more(void)
     CHECK(region_of(region) == (uintptr_t)region);
     size_t blocks = 0;
     char *last = NULL, *next;
-    while ((next = huge_region_cut(region, 64, MIB, 64)) != NULL) {
+    while ((next = huge_region_allocate(region, 64, MIB, 64)) != NULL) {
         next[-64] = next[MIB - 1] = 1;
         last = next;
         blocks++;
     }
     CHECK(blocks == HUGE_REGION / MIB - 1 && region->blocks == blocks);
     CHECK(last + MIB <= (char *)region + HUGE_REGION);
-    CHECK(huge_region_cut(region, 64, SIZE_MAX, 64) == NULL);
-    CHECK(huge_region_cut(region, 64, KIB, 64) != NULL, "where a smaller one fits, it is cut");
+    CHECK(huge_region_allocate(region, 64, SIZE_MAX, 64) == NULL);
+    CHECK(huge_region_allocate(region, 64, KIB, 64) != NULL, "where a smaller one fits, it is cut");
     huge_region_unmap(region);
 }
 
@@ -365,10 +363,10 @@ static void
 no_block_reaches_beyond_its_region(void)
 {
     struct huge_region *region = huge_region_map();
-    CHECK(huge_region_cut(region, 64, MIB + 1, 64) != NULL);
+    CHECK(huge_region_allocate(region, 64, MIB + 1, 64) != NULL);
     const size_t cut = region->cut, begin = (cut + 64 + 63) / 64 * 64;
     for (size_t bytes = HUGE_REGION - cut - 256; bytes <= HUGE_REGION - cut; bytes++) {
-        const char *block = huge_region_cut(region, 64, bytes, 64);
+        const char *block = huge_region_allocate(region, 64, bytes, 64);
         CHECK(block == (bytes <= HUGE_REGION - begin ? (char *)region + begin : NULL), "%zu", bytes);
         region->cut = cut;
     }
@@ -411,7 +409,7 @@ main(void)
         RUN(a_caller_whose_workers_are_busy_faults_in_one_page);
     if (system_backs_pages())
         RUN(a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write);
-    if (huge_regions_are_there()) {
+    if (huge_pages_are_there()) {
         if (system_backs_pages())
             RUN(several_threads_fault_in_pages_that_blocks_are_about_to_have);
         RUN(small_blocks_are_written_on_pages_that_their_own_thread_faults_in);

@@ -1,5 +1,5 @@
 /* sum_order.h: the strides of a new sum, as NumPy and PyTorch give them to theirs. */
-#include "base/output_order.h"
+#include "base/addition.h"
 #include "check.h"
 
 enum { MAX_AXES = 4 };

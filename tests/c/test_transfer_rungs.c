@@ -7,7 +7,7 @@
 #include "failures.h"
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
-#include "transfer/ring.h"
+#include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
 extern const struct rung *const transfer_rungs[];

@@ -131,6 +131,16 @@ def test_plans_are_captured(driver, foreign, stream):
     assert_same_values(x.numpy(), 2 * B)
 
 
+def test_a_plan_made_in_a_capture_launches_its_kernel(double, driver, foreign, stream):
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    before = double.calls("cudaGraphInstantiate")
+    with driver.capture(stream) as graph:
+        vecadd.plan(x, y, out)()
+        assert double.calls("cudaGraphInstantiate") == before
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
+
+
 def test_arrays_from_before_may_be_dropped_in_a_capture(driver, foreign, stream):
     """A capture frees only what was allocated in it: their memory goes back when it has ended."""
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))

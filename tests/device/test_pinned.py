@@ -19,6 +19,7 @@ def test_array_has_the_shape_and_dtype_asked_for(device, shape, dtype):
     assert x.flags.writeable
     assert x.flags.c_contiguous
     assert x.flags.aligned
+    assert not any(x.tobytes())
 
 
 @pytest.mark.parametrize("dtype", ["float32", np.float32, "<f4", np.dtype("float32")], ids=str)

@@ -1,6 +1,7 @@
 """device="cuda" with host arrays: numpy.add's values, kind and warnings, by way of the GPU, pinned memory or not."""
 
 import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -165,10 +166,24 @@ def test_what_is_no_device_is_refused_alike_everywhere(device, call, n, name, er
         call(np.zeros(n), name)
 
 
-def test_second_device(second_device):
+def test_devices_take_turns(second_device):
     a = values(np.dtype("float32"), 300_000)
-    assert_same(vecadd.add(a, a, device=f"cuda:{second_device}"), numpys_sum(a, a))
+    for device in (0, second_device) * 2:
+        assert_same(vecadd.add(a, a, device=f"cuda:{device}"), numpys_sum(a, a))
     assert vecadd.to_device(a).device == "cuda:0"
+
+
+@pytest.mark.parametrize("kind", [pinned, ordinary])
+@pytest.mark.parametrize("n", [1000, 2**22 + 1])
+def test_an_overflow_is_of_its_own_call(device, n, kind):
+    """Pinned memory is read by the kernel up to 16 MiB, and copied beyond."""
+    a, b, out = (kind(np.ones(n, np.float32)) for _ in range(3))
+    for value, warned in ((3e38, ["overflow encountered in add"]), (1, [])):
+        a[-1] = b[-1] = value
+        with np.errstate(all="warn"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            vecadd.add(a, b, out, device="cuda")
+        assert [str(warning.message) for warning in caught] == warned
 
 
 def test_several_threads_at_once(device):

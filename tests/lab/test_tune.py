@@ -51,7 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def rows_of(key: str) -> list[tuple[str, tuple[float, ...]]] | None:
+def rows_of(key: str) -> list[tuple[str, tuple[int, ...]]] | None:
     return _core.tuned_rows("recipes", key)
 
 

@@ -1,4 +1,4 @@
-"""python -m tests.mutants [NAME ...]: status 0 where every mutant that can be held here was found out."""
+"""python -m tests.mutants [NAME ...]: status 0 where every mutant that can be run here was found."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def _built_for(mutant: Mutant) -> list[str]:
 
 def _verdict(mutant: Mutant, tree: Path) -> str:
     if mutant.level and mutant.level not in _core.host_facts()["simd_levels"]:
-        return f"not held here: the processor has no {mutant.level}"
+        return f"not run here: the processor has no {mutant.level}"
     path = tree / mutant.path
     original = path.read_text()
     path.write_text(mutant.applied_to(tree))
@@ -83,7 +83,7 @@ def _verdict(mutant: Mutant, tree: Path) -> str:
     finally:
         path.write_text(original)
     if test.returncode in (0, NOTHING_COLLECTED) and " passed" not in test.stdout:
-        return f"not held here: {mutant.test} is skipped without a GPU or its library"
+        return f"not run here: {mutant.test} is skipped without a GPU or its library"
     if test.returncode == 0:
         return "SURVIVED"
     failed = [line for line in test.stdout.splitlines() if line.startswith("FAILED")]

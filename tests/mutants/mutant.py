@@ -23,9 +23,9 @@ class Mutant:
     level: str = ""
 
     def applied_to(self, root: Path) -> str:
-        """The file's text with the mutation. Raises ValueError where the old text does not stand there exactly once:
+        """The file's text with the mutation. Raises ValueError if the file does not have the old text exactly once:
         the code has changed, and the mutant has to follow it."""
         text = (root / self.path).read_text()
         if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: {self.old!r} stands {text.count(self.old)} times in {self.path}, not once")
+            raise ValueError(f"{self.name}: {self.path} has {self.old!r} {text.count(self.old)} times, not once")
         return text.replace(self.old, self.new)

@@ -1,12 +1,423 @@
-"""Every mutant: a text that stands once in a file, what takes its place, and the test that must fail then."""
+"""Every mutant: a text that is in a file exactly once, what replaces it, and the test that must then fail.
 
-from tests.mutants.calls import CALLS
-from tests.mutants.device import DEVICE
-from tests.mutants.files import FILES
-from tests.mutants.fleet import FLEET
-from tests.mutants.host import HOST
-from tests.mutants.operands import OPERANDS
-from tests.mutants.package import PACKAGE
-from tests.mutants.stores import STORES
+Mistakes that a sum alone does not show: they need another thread, a fork, a stream or a capture beside it, or the right
+length."""
 
-MUTANTS = (*HOST, *DEVICE, *CALLS, *OPERANDS, *FILES, *STORES, *PACKAGE, *FLEET)
+from tests.mutants.mutant import Mutant
+
+ORDER = "tests/device/test_stream_order.py"
+CAPTURES = "tests/device/test_captures.py"
+CAPTURE_STREAMS = "tests/device/test_capture_streams.py"
+RELEASE = "csrc/py/calls/deferred_release.c"
+STREAM = "csrc/gpu/stream.c"
+GONE = "tests/device/test_streams_that_go.py"
+SLOW = "tests/device/test_slow_streams.py"
+OFFERED = "tests/interop/test_exchange_offered.py"
+
+MUTANTS = (
+    # Forks and threads.
+    Mutant(
+        "fork handler",
+        "csrc/base/runtime.c",
+        "pthread_atfork(before_fork, NULL, in_forked_child);",
+        "pthread_atfork(before_fork, NULL, NULL);\n    (void)in_forked_child;",
+        "test_threads",
+    ),
+    Mutant(
+        "the pool's lock in a forked child",
+        "csrc/host/output_pool.c",
+        "    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n    if (whole)",
+        "    if (whole)",
+        "test_host_output_pool",
+    ),
+    Mutant(
+        "a worker that sleeps",
+        "csrc/host/threads.c",
+        "    atomic_fetch_sub(&worker->pool->awake, 1);\n",
+        "",
+        "test_wakes",
+    ),
+    Mutant(
+        "a caller that a signal wakes",
+        "csrc/host/threads.c",
+        "    while (atomic_load(&worker->inside) == (number | AWAITED))",
+        "    if (atomic_load(&worker->inside) == (number | AWAITED))",
+        "test_wakes",
+    ),
+    Mutant(
+        "one thread launches a graph",
+        "csrc/gpu/graph.c",
+        "return pthread_mutex_trylock(&graph->lock) == 0;",
+        "return pthread_mutex_trylock(&graph->lock) >= 0;",
+        "test_device_add",
+    ),
+    Mutant(
+        "a release beside a transfer",
+        "csrc/transfer/transfer.c",
+        "pthread_mutex_trylock(&transferring) != 0",
+        "pthread_mutex_lock(&transferring) != 0",
+        "test_transfer",
+    ),
+    # The GIL: what may run in the middle of a call, or behind the interpreter's end.
+    Mutant(
+        "finalizers while a sum is made",
+        "csrc/py/calls/result.c",
+        "const int collected = PyGC_Disable();",
+        "const int collected = 0;",
+        "tests/add/test_kept_sums.py",
+        "no_finalizer_runs",
+    ),
+    Mutant(
+        "the collector behind a sum",
+        "csrc/py/calls/result.c",
+        "    if (collected)\n        PyGC_Enable();\n    return before;",
+        "    return before;",
+        "tests/add/test_kept_sums.py",
+        "left_as_it_was",
+    ),
+    Mutant(
+        "an interpreter that is gone",
+        "csrc/py/files/add_files.c",
+        "    if (!Py_IsInitialized())\n        return -1;\n",
+        "",
+        "tests/add/test_files_failures.py",
+        "interpreter_that_is_gone",
+    ),
+    # MXCSR and rounding.
+    Mutant(
+        "floating-point control of the workers",
+        "csrc/host/threads.c",
+        "        fpenv_set(pool->control);\n",
+        "",
+        "test_threads",
+    ),
+    Mutant(
+        "a plan's rounding at its call",
+        "csrc/choose/plan.c",
+        "plan->chosen && !may_leave_host(plan)",
+        "false",
+        "tests/add/test_routes.py",
+        "rounds_and_flushes",
+    ),
+    Mutant(
+        "float16 to nearest by AVX2",
+        "csrc/host/add_avx2.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+        level="avx2",
+    ),
+    Mutant(
+        "float16 to nearest by AVX-512",
+        "csrc/host/add_avx512.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+        level="avx512",
+    ),
+    # Tails, and the barriers and waits of kernels.
+    Mutant(
+        "tail",
+        "cuda/add.cu",
+        "} else if (thread - split.vectors < split.edges) {",
+        "} else if (false) {",
+        "tests/device/test_add_device.py",
+    ),
+    Mutant("cut along the next axis", "cuda/strided.cu", "if (extent == 1)", "if (false)", "test_strided"),
+    Mutant(
+        "the last rows of a block",
+        "csrc/files/add_tile.c",
+        "smaller(ROWS, height - row)",
+        "ROWS",
+        "tests/add/test_files.py",
+        "added_in_blocks",
+    ),
+    Mutant(
+        "one complex number where a vector begins within it",
+        "csrc/host/simd_loops.h",
+        "one ? b + i % LONGEST_ELEMENT : b",
+        "b",
+        "test_host",
+    ),
+    Mutant(
+        "the barrier of turned tiles",
+        "cuda/strided_turned.cu",
+        "    __syncthreads();\n",
+        "",
+        "tests/device/test_layout_kernels.py",
+        "few_channels",
+    ),
+    Mutant(
+        "programmatic wait",
+        "cuda/add.cu",
+        "    wait_for_prerequisites();\n    const uint32_t thread",
+        "    const uint32_t thread",
+        CAPTURES,
+        "what_is_there_then",
+    ),
+    # Stream order.
+    Mutant(
+        "stream join",
+        STREAM,
+        "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
+        "(void)after;",
+        ORDER,
+        "two_producers",
+    ),
+    Mutant(
+        "after its producers",
+        STREAM,
+        "join_in(device, others[i], stream, others[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "on_another_stream",
+    ),
+    Mutant(
+        "before its readers",
+        STREAM,
+        "join_in(device, stream, others[i], others[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "read_it_at_once",
+    ),
+    Mutant(
+        "lists after their producers",
+        STREAM,
+        "join_in(device, others[i], stream, others[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "sums_of_lists",
+    ),
+    Mutant(
+        "a consumer by DLPack",
+        "csrc/py/array/export.c",
+        "stream_join_consumer(array->device, home, stream, is_new, &status) < 0",
+        "false",
+        ORDER,
+        "consumer_by_dlpack",
+    ),
+    Mutant(
+        "a drop without its join",
+        STREAM,
+        "    return !later;\n",
+        "    return true || later;\n",
+        "tests/device/test_streams.py",
+        "drop_its_capsule",
+    ),
+    Mutant(
+        "a home for the per-thread stream's sums",
+        STREAM,
+        "if (kept || lasting || is_legacy(stream))\n        return 0;",
+        "if (true)\n        return 0;",
+        "tests/device/test_streams.py",
+        "in_any_thread",
+    ),
+    Mutant(
+        "a borrower before whom an array was written",
+        "csrc/gpu/buffer.c",
+        "if (stream_join(block->device, block->drop.stream, NULL, status) < 0)",
+        "if (false)",
+        OFFERED,
+        "comes_after_the_arrays_own",
+    ),
+    Mutant(
+        "what a borrower wrote",
+        "csrc/gpu/buffer.c",
+        "return device_buffer_moved(block) ? NULL : block->drop.stream;",
+        "return block->drop.stream;",
+        OFFERED,
+        "later_work",
+    ),
+    Mutant(
+        "lists that failed are waited for",
+        STREAM,
+        "if (result < 0 && queued)\n        stream_wait(stream);",
+        "",
+        "test_device_add",
+    ),
+    Mutant(
+        "a full device is waited for",
+        "csrc/gpu/memory.c",
+        "cudaStreamSynchronize(stream); /* returns what was released",
+        "/* returns what was released",
+        "test_memory",
+    ),
+    Mutant(
+        "after, on a GPU",
+        STREAM,
+        "join_in(device, others[i], stream, others[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "on_another_stream",
+        libraries=("Torch", "CuPy", "Numba"),
+    ),
+    Mutant(
+        "before, on a GPU",
+        STREAM,
+        "join_in(device, stream, others[i], others[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "read_it_at_once",
+        libraries=("Torch", "CuPy"),
+    ),
+    # Captures.
+    Mutant(
+        "streams outside of a capture",
+        STREAM,
+        "if (in_capture && stream_captures(device, other, &takes_part, status) < 0)",
+        "if (false)",
+        CAPTURES,
+        "left_out",
+    ),
+    Mutant(
+        "memory on a stream that the capture leads to",
+        STREAM,
+        "    *found = first < count ? others[first] : stream;",
+        "    *found = stream;",
+        CAPTURES,
+        "new_sum_on_a_stream",
+    ),
+    Mutant(
+        "a sum led by a stream outside of the capture",
+        "csrc/choose/plan.c",
+        "return request->has_stream ? 0",
+        "return true ? 0",
+        CAPTURE_STREAMS,
+        "leads",
+    ),
+    Mutant(
+        "a shared stream led into a capture",
+        STREAM,
+        "    return captures ? status_set(",
+        "    return false ? status_set(",
+        CAPTURE_STREAMS,
+        "shared",
+    ),
+    Mutant(
+        "a plan on a stream that the capture leads to",
+        "csrc/gpu/plan_graph.c",
+        "return stream_any_captures(plan->device, plan->stream, plan->join, (size_t)plan->joins, any, status);",
+        "return stream_captures(plan->device, plan->stream, any, status);",
+        CAPTURES,
+        "a_plan_on_a_stream",
+    ),
+    Mutant(
+        "a consumer that captures",
+        STREAM,
+        "if (!captures || home_captures)",
+        "if (true)",
+        CAPTURES,
+        "exported_to_a_stream",
+    ),
+    Mutant(
+        "a copy that a capture does not wait for",
+        STREAM,
+        "return is_new ? wait_on_host",
+        "return false ? wait_on_host",
+        OFFERED,
+        "made_for_a_capture",
+    ),
+    Mutant(
+        "a query in relaxed mode",
+        "csrc/gpu/capture_mode.c",
+        "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;",
+        "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;",
+        CAPTURES,
+        "another_thread",
+    ),
+    Mutant(
+        "no room in a capture",
+        "csrc/gpu/memory.c",
+        "if (!stream_is_busy(scope->device, stream)) {",
+        "if (true) {",
+        CAPTURES,
+        "no_room",
+    ),
+    Mutant(
+        "producers in lists",
+        "csrc/py/calls/batch.c",
+        "survey->reader.defers = !survey->stream;",
+        "survey->reader.defers = false;",
+        CAPTURES,
+        "told_no_stream",
+    ),
+    # Deferred releases.
+    Mutant(
+        "record_stream",
+        RELEASE,
+        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "false",
+        ORDER,
+        "third_stream",
+    ),
+    Mutant(
+        "record_stream of lists", RELEASE, "interop_record_stream(library, object, stream)", "0", ORDER, "third_stream"
+    ),
+    Mutant(
+        "lent operands",
+        RELEASE,
+        "keep(call, call->plan.stream, true, owners);",
+        "(void)owners;",
+        "tests/interop/test_dlpack.py",
+        "held_until",
+    ),
+    Mutant(
+        "a slow stream",
+        RELEASE,
+        "slow->entry[i]->stream == entry->stream",
+        "true",
+        "tests/interop/test_dlpack.py",
+        "slow_stream",
+    ),
+    Mutant(
+        "a slow stream of another device",
+        RELEASE,
+        " && slow->entry[i]->device == entry->device",
+        "",
+        SLOW,
+        "one_device",
+    ),
+    Mutant("another thread's slow stream", RELEASE, "entry->stream != STREAM_PER_THREAD && ", "", SLOW, "one_thread"),
+    Mutant(
+        "a deleter that waits",
+        "csrc/py/array/export.c",
+        "if (!device_buffer_drop_later(&export->drop) || kept_streams_left())",
+        "device_buffer_drop_after(&export->drop);\n    if (false)",
+        "tests/device/test_full_queues.py",
+        "consumed",
+    ),
+    Mutant(
+        "a consumer's stream that is kept",
+        "csrc/py/array/export.c",
+        "    kept_stream_use(kept);",
+        "    (void)kept;",
+        GONE,
+        "a_loan_outlives",
+    ),
+    Mutant(
+        "the stream of an adopted sum",
+        "csrc/gpu/buffer.c",
+        "        kept_stream_use(home->kept);",
+        "        (void)home;",
+        GONE,
+        "adopted_sum",
+    ),
+    Mutant(
+        "record_stream, on a GPU",
+        RELEASE,
+        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "false",
+        ORDER,
+        "third_stream",
+        libraries=("Torch",),
+    ),
+    Mutant(
+        "lent, on a GPU",
+        RELEASE,
+        "keep(call, call->plan.stream, true, owners);",
+        "(void)owners;",
+        "tests/interop/test_jax.py",
+        "dropped_at_once",
+        libraries=("test_jax",),
+    ),
+)

@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "cuda/kernel_launch.h"
+#include "cuda/facts.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -12,8 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "base/min_max.h"
-#include "base/now.h"
+#include "base/util.h"
 #include "lab/base/probes.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "lab/base/probes.h"
 
 enum {

@@ -3,7 +3,7 @@
 #define VECADD_LAB_LADDER_DEVICE_RUNG_H
 
 #include "base/status.h"
-#include "cuda/kernel_launch.h"
+#include "cuda/facts.h"
 #include "lab/base/rung.h"
 
 /* Launches a device rung on call->device in the order of call->stream, waits for it, and gives the seconds between CUDA

@@ -9,12 +9,10 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "base/min_max.h"
-#include "base/now.h"
+#include "base/util.h"
 #include "cuda/kernels.h"
 #include "cuda/lab/latency.h"
 #include "gpu/device.h"
-#include "gpu/graph_kind.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"
 #include "lab/ladder/device_rung.h"

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "gpu/device.h"
 
 const char *const timeline_what_name[TIMELINE_WHATS] = {

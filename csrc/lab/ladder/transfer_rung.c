@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
 

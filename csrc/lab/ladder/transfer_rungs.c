@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "gpu/device.h"
 #include "host/add.h"
 #include "lab/ladder/transfer_rung.h"
@@ -438,8 +438,8 @@ static const struct rung staged = {
     .run = run_staged,
 };
 
-// hybrid: what add(device="hybrid") does, by csrc/transfer/hybrid.c. Processor and GPU take blocks from the two ends of
-// the arrays until they meet.
+// hybrid: what add(device="hybrid") does, by csrc/transfer/transfer.c. Processor and GPU take blocks from the two ends
+// of the arrays until they meet.
 //
 //   after    tuned_transfer
 //   changes  the processor adds too; how fast each of the two is while they add decides their shares

@@ -8,7 +8,7 @@
 
 #include "cuda/lab/launches.h"
 #include "gpu/device.h"
-#include "gpu/graph_kind.h"
+#include "gpu/state.h"
 #include "lab/base/probes.h"
 #include "lab/limits/probe.h"
 

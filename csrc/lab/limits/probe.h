@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/now.h"
 #include "base/status.h"
+#include "base/util.h"
 #include "gpu/state.h"
 #include "lab/base/probes.h"
 

@@ -2,7 +2,7 @@
 #ifndef VECADD_PY_BASE_FLOATING_ERRORS_H
 #define VECADD_PY_BASE_FLOATING_ERRORS_H
 
-#include "base/fpflags.h"
+#include "base/dtype.h"
 #include "py/base/python.h"
 
 /* Warns, raises or calls as np.errstate asks. Returns 0, or -1 with an exception set. */

@@ -2,7 +2,7 @@
 #include "py/calls/add.h"
 
 #include "choose/plan.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"

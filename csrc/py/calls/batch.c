@@ -1,6 +1,6 @@
 #include "py/calls/batch.h"
 
-#include "base/stream_order.h"
+#include "base/operand.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/attribute.h"

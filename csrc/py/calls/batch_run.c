@@ -1,5 +1,5 @@
 /* Adds the pairs: one launch, or one pass of the threads, and a call of add for each other pair. */
-#include "host/batch.h"
+#include "host/add.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
 #include "py/calls/add.h"

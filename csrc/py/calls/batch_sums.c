@@ -1,6 +1,6 @@
 #include "py/calls/batch_sums.h"
 
-#include "base/stream_order.h"
+#include "base/operand.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
 #include "py/calls/batch_others.h"

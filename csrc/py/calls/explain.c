@@ -1,8 +1,7 @@
 /* explain_route: what add would do with a call, without doing it. */
 #include "choose/plan.h"
-#include "choose/routes.h"
-#include "cuda/strided_form.h"
-#include "host/simd_level.h"
+#include "cuda/facts.h"
+#include "host/simd.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"

@@ -2,8 +2,7 @@
  * launch configs, and the files that `vecadd tune` writes. */
 #include <limits.h>
 
-#include "base/cgroup.h"
-#include "base/ram.h"
+#include "base/machine.h"
 #include "base/tuned_file.h"
 #include "gpu/device.h"
 #include "host/add.h"
@@ -28,10 +27,11 @@ supported_levels(void)
 static PyObject *
 thresholds_dict(const struct host_thresholds *from)
 {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake",
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake",
                          (Py_ssize_t)from->wake, "stream_alone", (Py_ssize_t)from->stream_alone, "stream_together",
-                         (Py_ssize_t)from->stream_together, "stream_moved", (Py_ssize_t)from->stream_moved, "cached",
-                         (Py_ssize_t)from->cached, "narrow", (Py_ssize_t)from->narrow);
+                         (Py_ssize_t)from->stream_together, "moved_alone", (Py_ssize_t)from->moved_alone, "moved",
+                         (Py_ssize_t)from->moved, "cached", (Py_ssize_t)from->cached, "narrow",
+                         (Py_ssize_t)from->narrow);
 }
 
 PyObject *
@@ -161,11 +161,11 @@ py_tuned_path(PyObject *Py_UNUSED(module), PyObject *arguments)
 }
 
 static bool
-append_row(void *context, const char *name, const double *number, int count)
+append_row(void *context, const char *name, const uint64_t *number, int count)
 {
     PyObject *rows = context, *numbers = PyTuple_New(count);
     for (int i = 0; numbers && i < count; i++) {
-        PyObject *value = PyFloat_FromDouble(number[i]);
+        PyObject *value = PyLong_FromUnsignedLongLong(number[i]);
         if (!value || PyTuple_SetItem(numbers, i, value) < 0)
             Py_CLEAR(numbers);
     }

@@ -4,7 +4,6 @@
 #include "host/output_pool.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
-#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 const char memory_counts_doc[] =

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "choose/plan.h"
-#include "choose/routes.h"
 #include "py/base/errors.h"
 #include "py/calls/batch.h"
 

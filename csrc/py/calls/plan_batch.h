@@ -2,7 +2,7 @@
 #ifndef VECADD_PY_CALLS_PLAN_BATCH_H
 #define VECADD_PY_CALLS_PLAN_BATCH_H
 
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "py/calls/arguments.h"
 
 struct batch_plan;

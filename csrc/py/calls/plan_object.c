@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "choose/plan.h"
-#include "choose/routes.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "gpu/graph.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"

@@ -2,7 +2,6 @@
 #include "py/calls/route_facts.h"
 
 #include "choose/plan.h"
-#include "choose/routes.h"
 #include "gpu/device.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"

@@ -1,13 +1,13 @@
 /* The loops of numpy.add with vecadd's in their place, and back.
  *
- * NumPy calls a loop with addresses and steps, with the GIL or without it. Our loop adds what choose/loop.h gives it,
- * and hands each other call to the loop that stood in its place, which is NumPy's or another library's. */
+ * NumPy calls a loop with addresses and steps, with the GIL or without it. Our loop adds what choose/numpy_loop.h gives
+ * it, and hands each other call to the loop that stood in its place, which is NumPy's or another library's. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "choose/loop.h"
+#include "choose/numpy_loop.h"
 #include "choose/plan.h"
 #include "host/add.h"
 #include "py/base/errors.h"

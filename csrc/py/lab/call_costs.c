@@ -1,7 +1,7 @@
 /* Where a call of add spends its nanoseconds: its stages, and the bare launches that it is compared with. */
 #include <string.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "choose/plan.h"
 #include "gpu/stream.h"
 #include "lab/ladder/latency.h"

@@ -1,5 +1,5 @@
 /* One judged call from Python: somebody else's function, or a rung, on operands that it does not own. */
-#include "base/now.h"
+#include "base/util.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "lab/ladder/device_rung.h"

@@ -1,7 +1,7 @@
 /* The ladder from Python: the rungs, one run of one rung, where its time goes, and what its launch takes. */
 #include <string.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "lab/ladder/device_rung.h"

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/now.h"
+#include "base/util.h"
 #include "gpu/device.h"
 #include "host/threads.h"
 #include "lab/base/probes.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/output_order.h"
+#include "base/addition.h"
 #include "py/base/python.h"
 #include "py/operands/operand_from.h"
 

@@ -1,7 +1,7 @@
 /* NumPy arrays as operands: which arrays vecadd's adders take, and their description. */
 #include "base/overlap.h"
 #include "base/plan.h"
-#include "gpu/batch.h"
+#include "gpu/add.h"
 #include "py/base/errors.h"
 #include "py/operands/operand_from.h"
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/scalar.h"
+#include "base/addition.h"
 #include "py/base/attribute.h"
 #include "py/base/errors.h"
 

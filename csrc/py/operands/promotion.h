@@ -3,7 +3,7 @@
 #ifndef VECADD_PY_OPERANDS_PROMOTION_H
 #define VECADD_PY_OPERANDS_PROMOTION_H
 
-#include "base/strided.h"
+#include "base/layout.h"
 #include "py/operands/operand_from.h"
 
 /* How a number on the host takes part in a device array's sum. Python's int, float and complex take the other operand's

@@ -14,8 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/min_max.h"
-#include "base/now.h"
+#include "base/util.h"
 #include "py/base/errors.h"
 #include "py/base/keyword.h"
 #include "py/base/methods.h"

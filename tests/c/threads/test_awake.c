@@ -1,7 +1,7 @@
 /* A short job has the workers that are awake; they run where its caller may. */
 #include <stdatomic.h>
 
-#include "base/cpus.h"
+#include "base/machine.h"
 #include "check.h"
 #include "jobs.h"
 #include "set_clock.h"

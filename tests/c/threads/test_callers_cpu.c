@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpus.h"
+#include "base/machine.h"
 #include "check.h"
 #include "jobs.h"
 #include "set_clock.h"

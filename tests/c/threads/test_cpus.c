@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cgroup.h"
-#include "base/cpus.h"
+#include "base/machine.h"
 #include "check.h"
 #include "host/threads.h"
 #include "jobs.h"

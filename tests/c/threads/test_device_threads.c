@@ -10,6 +10,7 @@
 #include "check.h"
 #include "double.h"
 #include "failures.h"
+#include "gpu/add.h"
 #include "gpu/buffer.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"

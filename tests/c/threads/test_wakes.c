@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 
-#include "base/cpus.h"
+#include "base/machine.h"
 #include "check.h"
 #include "host/threads.h"
 #include "jobs.h"

@@ -10,7 +10,7 @@
 #include "cuda/lab/latency.h"
 #include "cuda/lab/ptx.cuh"
 #include "cuda/lab/rung.cuh"
-#include "cuda/programmatic_launch.cuh"
+#include "cuda/launch.cuh"
 
 /* Few enough blocks that the kernel behind finds room; 2^20 cycles are half a millisecond. */
 enum { N = 1000, ROUNDS = 32, BUSY_CYCLES = 1 << 20 };

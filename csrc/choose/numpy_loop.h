@@ -1,7 +1,7 @@
 /* Chooses for one call of a loop of numpy.add whether vecadd adds it in NumPy's place. Independent of Python: the input
  * is addresses, steps, a count and a dtype. */
-#ifndef VECADD_CHOOSE_LOOP_H
-#define VECADD_CHOOSE_LOOP_H
+#ifndef VECADD_CHOOSE_NUMPY_LOOP_H
+#define VECADD_CHOOSE_NUMPY_LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>

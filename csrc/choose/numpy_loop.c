@@ -1,9 +1,9 @@
-#include "choose/loop.h"
+#include "choose/numpy_loop.h"
 
 #include <stdint.h>
 
-#include "base/min_max.h"
 #include "base/overlap.h"
+#include "base/util.h"
 #include "choose/plan.h"
 #include "host/add.h"
 #include "host/threads.h"
