@@ -244,6 +244,7 @@ def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
 
 def figure_of_row(row: Mapping[str, Any]) -> Figure:
     """The figure in a row of a result file. Raises KeyError, TypeError or ValueError where there is none."""
+    has_no_rate = row["seconds"] is not None and row["gbps"] is None  # a cold start, whose time is not its bytes'
     return Figure(
         sweep=row["sweep"],
         name=row["rung"],
@@ -252,7 +253,7 @@ def figure_of_row(row: Mapping[str, Any]) -> Figure:
         params=row["params"],
         value=row["seconds"],
         spread=_range(row["spread"]),
-        bytes=row["bytes"],
+        bytes=0 if has_no_rate else row["bytes"],
         limit=row["limit_gbps"],
         checked=row["checked"],
         error=row["error"],
@@ -285,7 +286,7 @@ def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is not a result file: it holds no object")
+        raise ValueError(f"{path} is not a result file: it is not an object")
     return content
 
 

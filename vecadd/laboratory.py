@@ -258,7 +258,7 @@ def code(
 
 def diagram(name: str) -> Picture:
     """A drawing that explains and measures nothing: "gpu", "threads", "coalescing", "copies", "compiler", "tree" or
-    "banks" (``vecadd.diagrams``). Raises ValueError for a name that is none, ImportError without matplotlib."""
+    "banks" (``vecadd.diagrams``). Raises ValueError for another name, ImportError without matplotlib."""
     from vecadd import diagrams
 
     return Picture(diagrams.draw(name), diagrams.DIAGRAMS[name].text)

@@ -88,7 +88,7 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
 
 def source(name: str) -> "Code":
     """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row, and
-    below it what defines its kernel where that is elsewhere.
+    below it what defines its kernel where that is elsewhere, and what it uses of what its file shares.
 
     A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
     the ladder.

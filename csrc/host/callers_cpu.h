@@ -11,10 +11,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* A worker's affinity masks. The caller writes them while the worker is WAKING (threads.c), and then sets `is_kept`.
- * Worker or caller restores the usual mask: the first thread that clears `is_kept`. */
+enum keeping { KEPT_NOT, KEPT, KEPT_RESTORING };
+
+/* A worker's affinity masks. The caller writes them while the worker is WAKING (threads.c), and then sets KEPT. Worker
+ * or caller restores the usual mask: the first thread that changes KEPT to KEPT_RESTORING, and KEPT_NOT afterwards. */
 struct kept_off {
-    atomic_bool is_kept;
+    atomic_uint state;       /* enum keeping */
     cpu_set_t usual, others; /* before the wake, and without the caller's processor */
 };
 
@@ -24,5 +26,8 @@ void callers_cpu_keep_off(struct kept_off *kept, pthread_t thread, int cpu);
 /* Restores the thread's usual mask, once for each callers_cpu_keep_off. A mask that the program has set in between
  * stays. */
 void callers_cpu_allow(struct kept_off *kept, pthread_t thread);
+
+/* Gives the thread that mask, which no callers_cpu_allow of another thread replaces later. */
+void callers_cpu_set_mask(struct kept_off *kept, pthread_t thread, const cpu_set_t *mask);
 
 #endif

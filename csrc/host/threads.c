@@ -404,7 +404,7 @@ start_worker(struct thread_pool *pool, int number)
     worker->number = number;
     atomic_store(&worker->inside, NO_JOB);
     atomic_store(&worker->state, AWAKE);
-    atomic_store(&worker->kept_off.is_kept, false);
+    atomic_store(&worker->kept_off.state, KEPT_NOT);
     signals_block(&before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -480,10 +480,8 @@ follow_caller(struct thread_pool *pool)
     if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_EQUAL(&mask, &pool->mask))
         return;
     if (CPU_COUNT(&pool->mask) > 0) {
-        for (int i = 1; i <= pool->started; i++) {
-            atomic_store(&pool->worker[i].kept_off.is_kept, false);
-            pthread_setaffinity_np(pool->worker[i].thread, sizeof mask, &mask);
-        }
+        for (int i = 1; i <= pool->started; i++)
+            callers_cpu_set_mask(&pool->worker[i].kept_off, pool->worker[i].thread, &mask);
         threads_count_forget();
     }
     pool->mask = mask;

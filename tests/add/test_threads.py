@@ -69,9 +69,10 @@ def test_nonsense_for_the_wake_size_is_told_and_ignored(child):
         "print(*told[0].message.args, _core.host_facts()['thresholds']['wake'])\n"
     )
     words = 'VECADD_WAKE_BYTES is "1e6": it takes a number of bytes; threads are woken from 524288 on 524288\n'
-    assert child(code, VECADD_WAKE_BYTES="1e6").stdout == words
+    assert child(code, VECADD_WAKE_BYTES="1e6", VECADD_NUM_THREADS="4").stdout == words
     code = "from vecadd import _core; print(_core.host_facts()['thresholds']['wake'])"
-    assert child(code, VECADD_WAKE_BYTES="65536").stdout == "65536\n"
+    for most in ("65536", str(2**64 - 1)):
+        assert child(code, VECADD_WAKE_BYTES=most).stdout == f"{most}\n"
 
 
 def test_256_threads_are_the_most(child):

@@ -115,6 +115,18 @@ def test_a_list_of_additions_is_one() -> None:
     assert not only(run("vecadd.add_many([a], [b], out=[c])")).new
 
 
+class Unreadable(list[Any]):
+    """A list whose items only its iterator gives."""
+
+    def __getitem__(self, at: Any) -> Any:
+        raise ValueError
+
+
+def test_a_list_of_another_type_is_read_as_a_list() -> None:
+    found = only(run("vecadd.add_many(pair, [b, c])", pair=Unreadable([X, Z])))
+    assert (found.calls, found.nbytes) == (1, 2 * 3 * 8 * N)
+
+
 def test_what_vecadd_leaves_to_numpy_is_vecadds() -> None:
     objects = np.ones(N, object)
     found = only(run("vecadd.add(objects, objects)", objects=objects))

@@ -313,12 +313,6 @@ def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
     assert last_steps(alone) == []
 
 
-def test_a_transposes_table_has_no_columns_of_products() -> None:
-    (table,) = make_tables(made_up.transpose())
-    assert [column.name for column in table.columns][:3] == ["rung", "seconds", "GB/s"]
-    assert all("sgemm" not in note for note in table.notes)
-
-
 def test_documents_show_both_tables_of_products_and_the_step() -> None:
     lines = written.matrices(made_up.sgemm())
     assert "| rung | seconds | TFLOP/s | % limit | gain | model | blocks | occ. % | regs | documents |" in lines

@@ -25,7 +25,8 @@ from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
 
-RECORDED = sorted((Path(__file__).parents[2] / "benchmarks" / "results").rglob("*.json"))
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RECORDED, RUNS = sorted(RESULTS.rglob("*.json")), sorted(RESULTS.glob("*/*.json"))
 
 KEYS = [
     "sweep",
@@ -94,6 +95,12 @@ def test_a_recorded_file_has_a_line_a_row(path: Path) -> None:
     rows = read_fields(path).get("rows", [])
     lines = path.read_text().splitlines()
     assert [json.loads(line.rstrip(",")) for line in lines if line.startswith("  {")] == rows
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_recorded_figure_has_the_rate_that_its_row_says(path: Path) -> None:
+    rates = [row["gbps"] for row in read_fields(path)["rows"]]
+    assert [figure.gbps for figure in read_run(path).figures] == [pytest.approx(rate) for rate in rates]
 
 
 def of_schema(path: Path, schema: object) -> Path:

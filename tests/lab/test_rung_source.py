@@ -67,6 +67,21 @@ def test_what_a_row_runs_follows_it() -> None:
     assert code.language == "c"
 
 
+@pytest.mark.parametrize(
+    ("name", "uses", "not_used"),
+    [
+        ("half", r"^add_one\(", "add_tail"),
+        ("streams2", r"^enum \{ CHUNK = 1 << 22,", "STEPS_A_CHUNK"),
+        ("tuned_transfer", r"^run_by_core\(", "run_staged"),
+        ("sgemm_naive", r"^launch_product\(", "multiply_tiles"),
+    ],
+)
+def test_what_a_rung_uses_of_its_file_follows_without_the_rest(name: str, uses: str, not_used: str) -> None:
+    code = ladder.source(name)
+    assert re.search(uses, code, re.MULTILINE)
+    assert not_used not in code
+
+
 def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_the_tree = _carried.sources()
     (tmp_path / "vecadd").mkdir()

@@ -102,7 +102,7 @@ def list_problems(run: Run) -> list[str]:
         ),
         *(f"failed: {line}" for line in run.meta.get("failures", ())),
         *(f"skipped: {line}" for line in run.meta.get("skipped", ())),
-        *(["interrupted: the tables hold what was measured until then"] if run.meta.get("interrupted") else []),
+        *(["interrupted: the tables have what was measured until then"] if run.meta.get("interrupted") else []),
     ]
 
 

@@ -253,7 +253,8 @@ class Session:
                 figures = cell.add_derived(figures)
         except Exception as error:
             self._note_failure(cell.name, error)
-        self.figures += figures
+        finally:  # after an interrupt too
+            self.figures += figures
 
     def _note_failure(self, what: str, error: Exception) -> None:
         self.failures.append(f"{what}: {type(error).__name__}: {error}")

@@ -19,7 +19,7 @@ RUN = re.compile(r"\.run = (\w+),")
 
 def source(rung: dict[str, Any]) -> Code:
     """The rung's part, and below it, each under a line of its file's name, what defines the function that it runs and
-    its kernel."""
+    its kernel, and what it uses of what its file shares between rungs."""
     pieces = _pieces()
     found = [next((path, text) for path, text in pieces if f'.name = "{rung["name"]}",' in text)]
     wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1])]
@@ -27,9 +27,32 @@ def source(rung: dict[str, Any]) -> Code:
         wanted.append(rf"__global__[^;{{]*\b{kernels.function(rung['name'])}\(")
     for definition in wanted:
         found += [piece for piece in pieces if re.search(definition, piece[1], re.MULTILINE) and piece not in found]
+    if shared := _used_of_file(found):
+        found.append((found[0][0], shared))
     text = found[0][1] + "".join(f"\n// {path}\n\n{other}" for path, other in found[1:])
     language = "c" if all(path.endswith(".c") for path, _ in found) else "cuda"
     return Code(text, language, ", ".join(dict.fromkeys(path for path, _ in found)))
+
+
+def _used_of_file(found: list[tuple[str, str]]) -> str:
+    """What the pieces use of the file of the first one, between the parts of its rungs: what is not in them already."""
+    file = found[0][0]
+    between = [text for path, text in _pieces() if path == file and not re.search(ROW, text)]
+    there = [each for text in between for each in re.split(r"\n\n+(?=\S)", text.strip("\n"))]
+    used = "".join(text for path, text in found if path == file)
+    chosen: set[str] = set()
+    while more := {each for each in there if each not in used and _defined(each) & set(re.findall(r"\w+", used))}:
+        chosen |= more
+        used += "\n".join(more)
+    return "".join(f"{each}\n\n" for each in there if each in chosen).removesuffix("\n")
+
+
+def _defined(text: str) -> set[str]:
+    """The functions and constants that this defines."""
+    names = re.findall(r"^(\w+)\(", text, re.MULTILINE) + re.findall(r"^constexpr \w+ (\w+)", text, re.MULTILINE)
+    for constants in re.findall(r"^enum \{(.*?)\}", text, re.MULTILINE | re.DOTALL):
+        names += re.findall(r"\b([A-Z]\w+) =", constants)
+    return set(names)
 
 
 @cache

@@ -27,11 +27,11 @@ supported_levels(void)
 static PyObject *
 thresholds_dict(const struct host_thresholds *from)
 {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "awake", (Py_ssize_t)from->awake, "wake",
-                         (Py_ssize_t)from->wake, "stream_alone", (Py_ssize_t)from->stream_alone, "stream_together",
-                         (Py_ssize_t)from->stream_together, "moved_alone", (Py_ssize_t)from->moved_alone, "moved",
-                         (Py_ssize_t)from->moved, "cached", (Py_ssize_t)from->cached, "narrow",
-                         (Py_ssize_t)from->narrow);
+    typedef unsigned long long bytes; /* SIZE_MAX, too */
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "awake", (bytes)from->awake, "wake", (bytes)from->wake,
+                         "stream_alone", (bytes)from->stream_alone, "stream_together", (bytes)from->stream_together,
+                         "moved_alone", (bytes)from->moved_alone, "moved", (bytes)from->moved, "cached",
+                         (bytes)from->cached, "narrow", (bytes)from->narrow);
 }
 
 PyObject *

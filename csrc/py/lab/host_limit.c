@@ -31,7 +31,7 @@ check_arrays(struct module_state *state, PyObject *const arrays[ROLE_COUNT], str
         }
         if (operand->dtype != operands->dtype || operand->size != operands->size ||
             operand->size * dtype_table[operand->dtype].itemsize < WORD || (uintptr_t)operand->data % WORD) {
-            PyErr_SetString(PyExc_ValueError, "the arrays must have one dtype and size, at least 4 bytes, and be "
+            PyErr_SetString(PyExc_ValueError, "the arrays must have one dtype and one size of at least 4 bytes, and be "
                                               "aligned to 4 bytes");
             return -1;
         }

@@ -16,8 +16,8 @@ struct rung_arguments {
 };
 
 /* The call of the rung `name` on (a, b, out) with a block (0: its own) and params, a dict or NULL; b is None where the
- * rung has one operand. Returns 0, or -1 with the exception that run_rung documents. Makes no CUDA call and
- * takes no reference. */
+ * rung has one operand. Returns 0, or -1 with the exception that run_rung documents. Makes no CUDA call, and
+ * leaves nothing to release. */
 int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                         PyObject *params, struct rung_arguments *given);
 
@@ -27,7 +27,7 @@ bool rung_takes(const struct rung *rung, enum dtype dtype);
 /* Whether the rung takes DeviceArrays; the others take NumPy arrays. */
 bool rung_takes_device_arrays(const struct rung *rung);
 
-/* For a rung that takes DeviceArrays: makes out's stream wait for the work queued on the streams of a and b. The rung
+/* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b have queued. The rung
  * waits for out's stream, so its caller need not. Returns 0, or -1 with *status set; call it without the GIL. */
 int rung_arguments_join(const struct rung_arguments *given, struct status *status);
 

@@ -283,15 +283,17 @@ read_nbytes(PyObject *x)
     return bytes > 0 ? (size_t)bytes : 0;
 }
 
-/* Bytes of the arrays of a list or tuple, whose own code may shorten the list; 0 for anything else. */
+/* Bytes of the arrays of a list or tuple, whose own code may shorten the list; 0 for anything else. Methods of a
+ * subclass are not asked. */
 static size_t
 list_nbytes(PyObject *list)
 {
     size_t bytes = 0;
-    if (!PyList_Check(list) && !PyTuple_Check(list))
+    const bool is_list = PyList_Check(list);
+    if (!is_list && !PyTuple_Check(list))
         return 0;
-    for (Py_ssize_t i = 0; i < PySequence_Size(list); i++) {
-        PyObject *x = PySequence_GetItem(list, i);
+    for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(list) : PyTuple_Size(list)); i++) {
+        PyObject *x = Py_NewRef(is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i));
         bytes += read_nbytes(x);
         Py_DECREF(x);
     }

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/machine.h"
 #include "check.h"
@@ -22,6 +24,17 @@ static cpu_set_t mask;
 static bool refuses;
 static int changes; /* of the mask, by the library */
 
+/* A worker that restores its mask has read it, and does not go on before its caller has set another, or waits. */
+static atomic_bool stops_after_reading, has_read, may_go_on;
+
+int
+sched_yield(void)
+{
+    if (is_caller)
+        atomic_store(&may_go_on, true);
+    return 0;
+}
+
 int
 pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
@@ -29,6 +42,11 @@ pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
     pthread_mutex_lock(&lock);
     *set = mask;
     pthread_mutex_unlock(&lock);
+    if (!is_caller && atomic_load(&stops_after_reading)) {
+        atomic_store(&has_read, true);
+        for (int ms = 0; ms < PATIENCE_MS && !atomic_load(&may_go_on); ms++)
+            sleep_us(1000);
+    }
     return 0;
 }
 
@@ -37,7 +55,7 @@ pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
     CHECK(size == sizeof mask && CPU_COUNT(set) > 0 && !pthread_equal(thread, caller));
     if (is_caller)
-        sched_yield(); /* the worker may look meanwhile */
+        syscall(SYS_sched_yield); /* the worker may look meanwhile */
     pthread_mutex_lock(&lock);
     const bool refused = refuses;
     if (!refused) {
@@ -45,6 +63,8 @@ pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
         changes++;
     }
     pthread_mutex_unlock(&lock);
+    if (is_caller)
+        atomic_store(&may_go_on, true);
     return refused ? EPERM : 0;
 }
 
@@ -141,6 +161,26 @@ processors_that_the_program_chose_meanwhile_stay(void)
     CHECK(mask_is(processors(CALLERS_CPU, 1)));
 }
 
+static void
+a_callers_new_mask_stays_where_the_worker_restores_its_own_meanwhile(void)
+{
+    wake_with(both());
+    atomic_store(&may_go_on, false);
+    atomic_store(&has_read, false);
+    atomic_store(&stops_after_reading, true);
+    atomic_store(&workers_tire, true);
+    for (int ms = 0; ms < PATIENCE_MS && !atomic_load(&has_read); ms++)
+        sleep_us(1000);
+    CHECK(atomic_load(&has_read));
+    usable = 1;
+    CHECK(all_threads_take_part(3), "one more than are awake: so the mask is looked at");
+    atomic_store(&stops_after_reading, false);
+    let_workers_sleep();
+    CHECK(mask_is(processors(CALLERS_CPU, 1)));
+    usable = 2;
+    threads_stop();
+}
+
 struct stay {
     atomic_bool begun, restored;
 };
@@ -233,6 +273,7 @@ main(void)
         RUN(a_worker_is_kept_off_until_it_sleeps);
         RUN(a_caller_that_sleeps_leaves_its_processor_to_the_worker);
         RUN(processors_that_the_program_chose_meanwhile_stay);
+        RUN(a_callers_new_mask_stays_where_the_worker_restores_its_own_meanwhile);
         RUN(a_worker_keeps_processors_that_it_needs_or_cannot_change);
         RUN(workers_that_fall_asleep_meanwhile_are_restored_too);
         RUN(more_threads_or_processors_are_left_to_the_system);
