@@ -250,7 +250,7 @@ _HANDLED = "custom_exceptions"
 
 
 def register_magic(shell: Any) -> None:
-    """Gives the shell the cell magic ``%%why``; a file's name behind it gets the receipt as JSON."""
+    """Gives the shell the cell magic ``%%why``; a file's name after it gets the receipt as JSON."""
 
     def why(line: str, cell: str) -> Receipt:
         file = _read_file_name(line)
@@ -260,7 +260,7 @@ def register_magic(shell: Any) -> None:
                 ran = shell.run_cell(cell)
         finally:
             receipt = stop()
-        for error in errors:  # those after which the cell went on, as behind %run
+        for error in errors:  # those after which the cell went on, as after %run
             if error[1] not in (ran.error_before_exec, ran.error_in_exec):
                 shell.showtraceback(error)
         wrong = _save(receipt, file, line)

@@ -27,8 +27,8 @@ enum {
     FRAMES_MAX = 32,        /* that are searched for the program's line: each takes 80 ns, libraries nest less deeply */
     HUGE_SUM_MIN = 4 << 20, /* bytes of an array, from which NumPy asks for huge pages */
     HUGE_PAGE = 2 << 20,
-    /* Page faults are counted for each sum of so many bytes, and for the first smaller ones of a group: two calls of
-     * getrusage() take 0.7 us, 1 % of the time of a sum of 2 MiB and half of that of one of 64 KiB. */
+    /* Bytes of a sum from which its page faults are always counted, and the smaller sums of a group that are: two calls
+     * of getrusage() take 0.7 us, 1 % of the time of a sum of 2 MiB and half of that of one of 64 KiB. */
     FAULTS_MIN = 2 << 20,
     FAULTS_FIRST = 64,
 };
@@ -49,7 +49,7 @@ struct group_key {
     size_t call; /* the entry, which operands share memory, which keywords there are, and whether vecadd is installed */
     struct key_operand {
         const PyTypeObject *type;
-        size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits behind the leading one */
+        size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits after the leading one */
     } operand[OPERANDS];
 };
 
@@ -59,7 +59,8 @@ struct group {
     PyObject *example; /* describes the first addition; owned; NULL in a free entry */
     long long calls, bytes, ns;
     long long first_ns, first_faults, first_faulted;
-    /* Of the additions behind the first whose page faults were counted. Faulted: most pages of the sum were new. */
+    /* Of the additions after the first one: those whose page faults were counted, their faults, and how many found
+     * most pages of the sum new. */
     long long watched, faults, faulted;
     struct loops_seen loops; /* of the first addition: to count them slows short rows by a tenth */
 };
@@ -357,7 +358,7 @@ read_moved_bytes(const struct call *call, PyObject *sum)
 
 /* --- groups */
 
-/* The leading bit's place and the three bits behind it. */
+/* The leading bit's place and the three bits after it. */
 static size_t
 size_class(size_t size)
 {
@@ -398,7 +399,7 @@ read_extent(PyArrayObject *x)
     return extent;
 }
 
-/* 0: they share no memory, 1: they are the same elements, 2: all else. */
+/* 0: they share no memory, 1: they are the same elements, 2: anything else. */
 static size_t
 sharing(PyObject *one, PyObject *other)
 {
