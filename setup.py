@@ -27,7 +27,7 @@ class BuildNative(build_ext):
         except (BuildError, ToolkitError) as error:
             raise CompileError(str(error)) from error
         package = path.resolve().parent
-        if (package / "code").is_dir():  # written by BuildPython; an editable installation reads the sources
+        if (package / "code.py").is_file():  # written by BuildPython; an editable installation reads the sources
             _record_machine_code(package)
 
 
@@ -43,7 +43,7 @@ def _record_machine_code(package: Path) -> None:
     """Has the package that was just built write down its rungs' machine code, where there is a disassembler."""
     paths = (str(package.parent), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    subprocess.run([sys.executable, "-P", "-m", "vecadd.code.recording"], env=environment, check=True)
+    subprocess.run([sys.executable, "-P", "-m", "vecadd.code"], env=environment, check=True)
 
 
 def _alone(path: str) -> ModuleType:

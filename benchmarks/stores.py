@@ -44,7 +44,7 @@ METHOD = (
 )
 CLOCK = (
     "timed by the host around the addition, without imports and the start of a cluster, until the sum is on the disk; "
-    "peak memory is what the process, or the worker that took most, held above what it held before; the disk's time is "
+    "peak memory is what the process, or the worker that took most, had above what it had before; the disk's time is "
     "that of two threads that read the operands' files and write those of one of them again"
 )
 

@@ -4,13 +4,13 @@ objects          what the extension is linked from
 extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (release only; other variants: in build/)
 double           build/double/_core.abi3.so, the module on the CUDA-runtime double
 ctests           build/tests/*, the programs of tests/c on the double
-conformance      build/conformance/*, the double's rules held against the double
-conformance-gpu  build/conformance-gpu/*, these rules held against the CUDA runtime, and the rungs' tests: on a GPU
+conformance      build/conformance/*, the double's rules, run on the double
+conformance-gpu  build/conformance-gpu/*, these rules, run on the CUDA runtime, and the rungs' tests: on a GPU
 warnings         everything compiled, nothing linked; an error where a compiler warned, now or when it last ran
 requirements     prints what to install before building without isolation
 
 The variants are release, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
-aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release lie in build/VARIANT. --run runs
+aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release are in build/VARIANT. --run runs
 the programs that were built; they pass by exit status 0. --only "threads plan": of the C tests, those of the
 folder tests/c/threads and test_plan.c alone.
 """

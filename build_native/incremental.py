@@ -31,7 +31,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """One command, run in ROOT. Paths in the tree are relative to it: objects do not depend on where the tree lies."""
+    """One command, run in ROOT. Paths in the tree are relative to it: objects do not depend on where the tree is."""
 
     label: str
     command: tuple[str, ...]

@@ -18,7 +18,7 @@ from build_native.incremental import ROOT, BuildError, Step, run, warnings
 
 
 class Build:
-    """One variant, with CUDA or without. Each public method brings one thing up to date and says where it lies."""
+    """One variant, with CUDA or without. Each public method brings one thing up to date and says where it is."""
 
     def __init__(self, variant: str = "release") -> None:
         self.variant = flags.VARIANTS[variant]
@@ -67,7 +67,7 @@ class Build:
         return self._programs("tests", sources, self._core() + (self._double() if self.cuda else []))
 
     def conformance(self) -> list[Path]:
-        """The double's rules, one program a file, held against the double."""
+        """The double's rules, one program a file, run on the double."""
         return self._programs("conformance", flags.sources(flags.CONFORMANCE), self._core() + self._double())
 
     def conformance_gpu(self) -> list[Path]:

@@ -75,7 +75,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Toolkit:
         + "Looked at CUDACXX, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and this Python's packages.\n"
         "Any of these helps:\n"
         f"  pip install '{requirement()}'    brings nvcc as packages\n"
-        "  CUDA_HOME=/path/to/cuda    where a toolkit lies elsewhere\n"
+        "  CUDA_HOME=/path/to/cuda    where a toolkit is elsewhere\n"
         "  VECADD_CUDA=0              builds for the host alone, without any GPU support"
     )
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from conftest import child_environment
 from vecadd import _machine, cli
 from vecadd.bench import machine, probes, timing
 from vecadd.check import document, findings, measure
-from vecadd.check.findings import Finding, Found
-from vecadd.check.rows import GROUPS, Expected
+from vecadd.check.document import make_figure
+from vecadd.check.measure import GROUPS, Expected
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -42,10 +43,28 @@ def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
         what, to, target = name.partition(" to GPU ")
         where = "host" if kind == "host" else f"gpu 0 to gpu {target}" if to else "gpu 0"
         group = GROUPS.get(kind, kind)  # type: ignore[call-overload]
-        found.append({"id": f"{group}/{where}/{what}", "severity": "pass", "value": value, "unit": "GB/s"})
-    content = {"schema": document.SCHEMA, "schema_version": document.SCHEMA_VERSION}
-    path.write_text(json.dumps({**content, "machine": {"machine": "elsewhere"}, "findings": found}))
+        found.append(row_of_check(f"{group}/{where}/{what}", value))
+    path.write_text(json.dumps(content_of_check(found)))
     return path
+
+
+def row_of_check(id: str, value: float | None, unit: str = "GB/s", severity: str = "pass") -> dict[str, Any]:
+    return {"id": id, "measurement": "it", "severity": severity, "value": value, "unit": unit}
+
+
+def content_of_check(findings: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
+    """What a file of a check has at least."""
+    return {
+        "schema": document.SCHEMA,
+        "schema_version": document.SCHEMA_VERSION,
+        "status": "passed",
+        "host": "there",
+        "time": "2026-11-01T12:00:00+00:00",
+        "machine": {"machine": "elsewhere"},
+        "machine_type": "a machine",
+        "findings": findings,
+        **changed,
+    }
 
 
 def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,10 +131,10 @@ def graded() -> dict[str, Any]:
     measured.add("link", "width", "lanes", 8.0)
     measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
     series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
-    soak = Finding(
-        "soak/gpu 0/rate", "rate over the soak", "gpu 0", "warning", 3000.0, "GB/s", (3000.0, 4000.0), (3800.0, None),
-        "the first fifth", NASTY, "Look.", series=series,
+    soak = make_figure(
+        "soak/gpu 0/rate", "rate over the soak", "warning", 3000.0, "GB/s", NASTY, "Look.",
+        interval=(3000.0, 4000.0), expected=(3800.0, inf), source="the first fifth", series=series,
     )  # fmt: skip
-    found = findings.of(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
+    found = findings.find_all(here, QUIET | {"ecc_errors": None}, measured, more=[soak])
     meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
-    return json.loads(json.dumps(document.of(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(document.make_document(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]

@@ -6,14 +6,14 @@ from typing import Any
 
 import simulated_fleet as simulated
 
-from vecadd.fleet import checks
+from vecadd.check.document import Check, read_check
 
 LEAST = 0.05
 STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.3, 99.7]
 
 
-def read(contents: list[dict[str, Any]]) -> list[checks.Check]:
-    return [checks.of(Path(f"{content['host']}.json"), content) for content in contents]
+def read(contents: list[dict[str, Any]]) -> list[Check]:
+    return [read_check(Path(f"{content['host']}.json"), content) for content in contents]
 
 
 def written(contents: list[dict[str, Any]], folder: Path) -> Path:

@@ -43,8 +43,7 @@ except ModuleNotFoundError as error:
 
     raise ImportError(advice(), name=error.name) from None
 from vecadd._after_import import after_import as _after_import
-from vecadd._memory import memory_stats
-from vecadd.info import info
+from vecadd.info import info, memory_stats
 
 if TYPE_CHECKING:
     from vecadd._explain import Explanation, explain
@@ -101,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY_NAMES:
         return getattr(import_module(f"vecadd.{_LAZY_NAMES[name]}"), name)
     if name == "__version__":
-        from vecadd._version import package_version
+        from vecadd._command import package_version
 
         return package_version()
     raise AttributeError(f"module 'vecadd' has no attribute {name!r}")

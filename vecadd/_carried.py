@@ -1,6 +1,6 @@
 """What the laboratory shows and is no Python: the notebooks, the results that were recorded, and the rungs' sources.
 
-In a source tree they lie in their folders. An installed package carries them in one archive, which setup.py makes of
+In a source tree they are in their folders. An installed package carries them in one archive, which setup.py makes of
 these folders when it builds the package. It runs this file by its path, before the extension is there, so that this
 imports nothing of the package.
 """

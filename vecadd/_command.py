@@ -1,12 +1,124 @@
-"""What the commands share: exit statuses, the end of their help, and files that they write."""
+"""What the commands share: exit statuses, help, files that they write, terminals, and packages that may be missing."""
 
+import importlib.util
 import os
 import re
+import secrets
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import fill, shorten
+from typing import TextIO
+
+# Which vecadd this is.
+
+_PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # in a source tree alone
+
+
+def package_version(project: Path = _PROJECT) -> str:
+    """vecadd's version: the source tree's where Python runs it from one, else the installed one; "unknown" where
+    neither is there."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    if project.is_file():
+        import tomllib
+
+        about = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
+        if about.get("name") == "vecadd":
+            return str(about["version"])
+    try:
+        return version("vecadd")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+# Unknown names.
+
+
+def unknown(what: str, given: str, known: Iterable[str]) -> str:
+    """ "no rung is called 'nave'; did you mean naive?", or all known names where none is like the given one."""
+    known = list(known)
+    near = get_close_matches(given.lower(), known, cutoff=0.7)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"no {what} is called {given!r}; {advice}"
+
+
+# A file is called something else until it is whole.
+
+
+def temporary_name(path: Path) -> Path:
+    """A new name in the path's folder. The path's own is cut, because a name has 255 bytes and a character up to 4."""
+    return path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
+
+
+# What a terminal can show: its columns, its colours, and one line that says what is done now.
+
+WIDTH = 80  # of a terminal that does not say
+_LEFT_OUT = " ..."
+
+
+def terminal_columns(file: TextIO) -> int | None:
+    """How many columns the file's terminal has; None where it is no terminal. COLUMNS says otherwise."""
+    if not _is_terminal(file):
+        return None
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and int(given) else os.get_terminal_size(file.fileno()).columns or WIDTH
+
+
+def controllable(file: TextIO) -> bool:
+    """Whether control sequences do what they should there."""
+    return _is_terminal(file) and os.environ.get("TERM") != "dumb"
+
+
+def _is_terminal(file: TextIO) -> bool:
+    """What a program has put in the place of stderr may have no more than write()."""
+    return hasattr(file, "isatty") and file.isatty()
+
+
+def coloured(file: TextIO) -> bool:
+    """Whether text may be coloured there: see no-color.org."""
+    return controllable(file) and not os.environ.get("NO_COLOR")
+
+
+def writable(text: str, file: TextIO) -> str:
+    """The text, with an escape (\\udcff) for each character that the file's encoding lacks: a file's name may have
+    bytes that are no UTF-8."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def say(line: str) -> None:
+    """On stderr; nothing where that takes nothing. An exit status then speaks alone, and the interpreter's own for a
+    full disk or a reader that has left would be one that some commands have for a verdict."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def status_line(name: str) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows what is done now. Its text is in one line of stderr's terminal until the next
+    text replaces it or the work ends; without a terminal nothing is shown. What does not fit is left out by words."""
+    if not controllable(sys.stderr):
+        yield lambda what: None
+        return
+
+    def tell(what: str) -> None:
+        width = max((terminal_columns(sys.stderr) or WIDTH) - 1, len(_LEFT_OUT))
+        text = shorten(f"{name}: {what}", width, placeholder=_LEFT_OUT)
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+# The command line
 
 STDOUT = "-"  # as the name of a file that is to be written
 
@@ -148,3 +260,32 @@ def percent(text: str) -> float:
     if not 0 < value < 100:
         raise ArgumentTypeError(f"{text!r} is not a number of percent above 0 and below 100")
     return value
+
+
+# Packages that only some of vecadd's users need: imported when they are used, or named with what installs them.
+
+
+def need(extra: str, what: str, *names: str) -> None:
+    """Raises ImportError where a package is not installed. It says what needs it, and which extra brings it."""
+    missing = []
+    for name in names:
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+                raise  # the package is there, and misses one of its own
+            missing.append(name)
+    if missing:
+        raise ImportError(_needs(what, missing, [extra]), name=missing[0])
+
+
+def need_for(what: str, extras: Mapping[str, str]) -> None:
+    """The same for a command, which raises UnaskableError before it begins. ``extras`` has the packages that it needs,
+    and which extra brings each; none is imported."""
+    missing = [package for package in extras if importlib.util.find_spec(package) is None]
+    if missing:
+        raise UnaskableError(_needs(what, missing, [extras[package] for package in missing]))
+
+
+def _needs(what: str, missing: Sequence[str], extras: Iterable[str]) -> str:
+    return f"{what} needs {' and '.join(missing)}: pip install 'vecadd[{','.join(dict.fromkeys(extras))}]'"

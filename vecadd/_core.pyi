@@ -82,7 +82,12 @@ def add_many(
     xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None
 ) -> list[Any]: ...
 
-# Adds the arrays in two open files into a third, each (a, b, sum); see vecadd.files.
+# Adds the arrays in two open files into a third, each (a, b, sum): their descriptors, the bytes before the arrays,
+# dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts, without the
+# GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.
+#
+# tell(elements done), if it is not None, is called in this thread for every stretch: what it raises ends the work. stop
+# is a byte: once it is not 0, the work ends with KeyboardInterrupt. Raises OSError.
 def add_files(
     descriptors: tuple[int, ...],
     offsets: tuple[int, ...],
@@ -132,23 +137,37 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 
 # The launch configs of additions on a device: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited"
 # (from another compute capability) | "tuned", "rows", "shipped": the build's own rows}. A row is (bytes of a, b and c
-# from which it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
+# from which it applies, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's
+# end).
 def device_launch_configs(device: int, /) -> dict[str, Any]: ...
 
-# {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.
+# {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} of DeviceArrays and empty_pinned arrays now.
 def memory_counts() -> dict[str, int]: ...
 
-# {"used_bytes", "used_blocks", "kept_bytes", "kept_blocks", "bound"} of the pool that large sums on the host lie in.
+# {"used_bytes", "used_blocks", "kept_bytes", "kept_blocks", "bound"} of the pool for large sums on the host: in
+# callers' hands, waiting for the next sum, and the bound of what is kept.
 def output_pool_counts() -> dict[str, int]: ...
 
 # {"bytes", "blocks"} of page-locked memory that is kept for the next transfer of host arrays through a GPU.
 def transfer_counts() -> dict[str, int]: ...
 
-# What vecadd.install and `vecadd run --why` are made of; their docstrings say what each takes and gives.
+# Puts our loops into numpy.add, where they are not yet. Returns the files of the libraries whose loops are below, by
+# dtype. least is None for this machine's thresholds, or the bytes of a sum from which all threads add, whether they
+# gain or not. Raises RuntimeError where another library has put a loop above ours, and ValueError for VECADD_SIMD.
 def install_loops(least: int | None, /) -> dict[str, str]: ...
+
+# Puts the loops below ours back into numpy.add; does nothing where ours are not in it. Raises RuntimeError where
+# another library has put a loop above ours, which would be left with a loop that calls ours.
 def uninstall_loops() -> None: ...
+
+# Whether our loops are in numpy.add ("installed"), and the calls and elements that they have added themselves.
 def loop_counts() -> dict[str, int]: ...
+
+# Makes NumPy take the memory of new arrays from that handler, in this context (NEP 49): from ours for True, from
+# NumPy's own for None. Returns the handler so far, for a later call.
 def use_array_memory(handler: Any, /) -> Any: ...
+
+# What `vecadd run --why` is made of; their docstrings say what each takes and gives.
 def receipt_start(ours: tuple[str, ...], libraries: tuple[str, ...], /) -> None: ...
 def receipt_stop() -> dict[str, Any]: ...
 
@@ -251,14 +270,15 @@ def judge_call(
 # A DeviceArray of shape (i, j, n) whose rows repeat those of base, of shape (i, j, period).
 def repeat(base: DeviceArray, n: int, /) -> DeviceArray: ...
 
-# A NumPy array in the host memory that the object's __dlpack__ exports. Raises what __dlpack__ raises, and BufferError
-# for memory elsewhere and for a dtype that add does not take.
+# A NumPy array in the host memory that the object's __dlpack__ exports. Raises what __dlpack__ raises, BufferError for
+# memory elsewhere, TypeError for a dtype that add does not take, and ValueError for a tensor whose elements are outside
+# the address space.
 def host_view(x: Any, /) -> NDArray[Any]: ...
 
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...
 
-# Sets an array's bytes to 0: for rungs that add to what their output holds.
+# Sets an array's bytes to 0: for rungs that add to their output.
 def clear(x: Any, /) -> None: ...
 @final
 class HostLimit:

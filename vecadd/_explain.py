@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd._numpy_call import check, own_rules
+from vecadd._called_by_core import check_numpy_call, own_rules
 from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html, show_seconds
 
 _ROUTES = {
@@ -104,7 +104,7 @@ def explain(
     total = out[0] if out else given[0] if isinstance(given, tuple) else given
     route = found.pop("route")
     if route == "numpy":
-        check(a, b, total, **numpy_keywords)
+        check_numpy_call(a, b, total, **numpy_keywords)
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     differs, left = found.pop("differs", None), found.pop("why", None)
@@ -195,7 +195,7 @@ def _described(x: Any) -> str:
 
 
 def _read(x: Any, name: str) -> Any:
-    """An attribute of x; None where there is none, and where reading it raises, as of PyTorch's sparse tensors."""
+    """An attribute of x; None without one, and where reading it raises, as of PyTorch's sparse tensors."""
     try:
         return getattr(x, name, None)
     except RuntimeError:

@@ -1,17 +1,136 @@
-"""What this machine and this build have, or why something is missing: all of vecadd.info()."""
+"""What this machine and this build have, or why something is missing: all of vecadd.info(), and `vecadd info`."""
 
+import argparse
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd import _core, _host, _nvidia_smi
-from vecadd._environment import Variable, of_child, settings
+from vecadd import _core
+from vecadd._command import epilog, package_version, writable
 from vecadd._explain import tuned_words
-from vecadd._version import package_version
 from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html
+
+# The environment variables that vecadd reads, what each is set to, and the environment of child processes.
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the environment. ``value`` is None where it is not set. ``str()`` of it is a line."""
+
+    name: str
+    meaning: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} {'(not set)' if self.value is None else f'= {self.value}'}: {self.meaning}"
+
+
+# docs/install.md has the same lines, and those that the build reads.
+RUNNING = (
+    Variable("VECADD_NUM_THREADS", "threads of an addition on the host, 1 to 256; else all processors it may use"),
+    Variable(
+        "VECADD_WAKE_BYTES",
+        "bytes of a sum on the host from which sleeping threads are woken; else 512 KiB, or 2 MiB with two or three",
+    ),
+    Variable("VECADD_SIMD", "the instruction set on the host; else the best of those that `vecadd info` lists"),
+    Variable(
+        "VECADD_CACHE_DIR", "the folder of `vecadd tune`'s files; else `$XDG_CACHE_HOME/vecadd`, else `~/.cache/vecadd`"
+    ),
+    Variable(
+        "VECADD_POOL_BYTES",
+        "bytes kept at most for sums on the host, 0: none; else an eighth of memory, or nothing under `ulimit -v`",
+    ),
+    Variable("VECADD_RESULTS", "the folder of recorded results that the notebooks show; else those of the package"),
+    Variable("VECADD_RECORDED", "with 1 the notebooks show what is recorded and measure nothing"),
+)
+
+
+def read_settings() -> tuple[Variable, ...]:
+    """What is read when vecadd runs, with the values of now."""
+    return tuple(Variable(known.name, known.meaning, os.environ.get(known.name)) for known in RUNNING)
+
+
+def environment_of_child(**more: str) -> dict[str, str]:
+    """The environment of a Python process that imports this vecadd: this process's own, and these variables. What
+    PYTHONPATH names already comes first."""
+    paths = (os.environ.get("PYTHONPATH"), str(Path(__file__).resolve().parents[1]))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}
+
+
+# What nvidia-smi knows and the CUDA runtime does not say: link, ECC, throttling, other processes.
+#
+# The tool may be absent, old, or slow on a broken driver; the answer is then empty, never an exception.
+
+_ANY = re.compile(".*")
+_FORMS = {"index": re.compile("[0-9]+"), "pci.bus_id": re.compile("[0-9A-Fa-f]+(:[0-9A-Fa-f]+){2}[.][0-7]")}
+
+SMI_TIMEOUT = 10.0  # seconds; a healthy driver answers in 0.1 to 2, the latter without persistence mode
+
+
+def query_nvidia_smi(what: str, *fields: str) -> list[dict[str, str]]:
+    """Rows of ``nvidia-smi --query-<what>=<fields>``, one dict a row; [] where they cannot be had.
+
+    Fields that the driver does not support ("[N/A]", "[Not Supported]"), and a malformed index or PCI address, are left
+    out of their row.
+    """
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        result = subprocess.run(
+            [tool, f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SMI_TIMEOUT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [_row(line, fields) for line in result.stdout.splitlines() if line.count(",") == len(fields) - 1]
+
+
+def _row(line: str, fields: tuple[str, ...]) -> dict[str, str]:
+    values = (value.strip() for value in line.split(","))
+    return {
+        field: value
+        for field, value in zip(fields, values, strict=True)
+        if value and not value.startswith("[") and value != "N/A" and _FORMS.get(field, _ANY).fullmatch(value)
+    }
+
+
+# What the operating system says of this host: processor and memory.
+
+
+def cpu_model() -> str | None:
+    """The processor's name; None where the system does not give one (most AArch64 kernels)."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    named = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in named if name.strip() == "model name"), None)
+
+
+def memory_total() -> int:
+    """Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower."""
+    usable, _ = _core.host_memory()
+    return usable
+
+
+def memory_available() -> int:
+    """Bytes that can be allocated now without swapping."""
+    _, available = _core.host_memory()
+    return available
+
+
+# The machine
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
 
@@ -99,7 +218,7 @@ class Info:
 def look() -> Info:
     """See vecadd.info()."""
     found = _ask_child() if _core.CUDA_BUILD else {}
-    smi = {_pci(row["pci.bus_id"]): row for row in _nvidia_smi.query("gpu", *_SMI_FIELDS) if "pci.bus_id" in row}
+    smi = {_pci(row["pci.bus_id"]): row for row in query_nvidia_smi("gpu", *_SMI_FIELDS) if "pci.bus_id" in row}
     status, reason = _gpu_status(found)
     return Info(
         version=package_version(),
@@ -111,7 +230,7 @@ def look() -> Info:
         cuda_runtime=cuda_version(found.get("runtime", _core.CUDA_RUNTIME_VERSION)),
         driver=next((row["driver_version"] for row in smi.values() if "driver_version" in row), None),
         tuned=tuple(f"GPU {index}: {tuned_words(facts['key'])}" for index, facts in enumerate(found.get("gpus", []))),
-        environment=settings(),
+        environment=read_settings(),
     )
 
 
@@ -125,15 +244,15 @@ def _with_lists(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ask_child() -> dict[str, Any]:
-    """What vecadd._gpu_probe prints; {"failed": why} where it prints nothing usable."""
+    """What vecadd._machine prints; {"failed": why} where it prints nothing usable."""
     if not sys.executable:
         return {"failed": "there is no interpreter to ask it from (sys.executable is empty)"}
     try:
         # -P: a file called numpy.py in the current folder must not break the child. -W: the child's warnings are
         # dropped.
         result = subprocess.run(
-            [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._gpu_probe"],
-            env=of_child(),
+            [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._machine"],
+            env=environment_of_child(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT,
@@ -240,14 +359,14 @@ def _link_of_sysfs(address: tuple[int, int, int]) -> Link:
 def _cpu() -> Cpu:
     facts = _core.host_facts()
     return Cpu(
-        model=_host.cpu_model(),
+        model=cpu_model(),
         threads=facts["threads"],
         simd=facts["simd"],
         simd_levels=tuple(facts["simd_levels"]),
         l1=facts["l1"] or None,
         l2=facts["l2"] or None,
         l3=facts["l3"] or None,
-        memory=_host.memory_total(),
+        memory=memory_total(),
     )
 
 
@@ -283,3 +402,41 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
 
 def _link(generation: int | None, width: int | None) -> str:
     return f"PCIe {'unknown' if generation is None else generation} x{'unknown' if width is None else width}"
+
+
+# `vecadd info`.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `vecadd info`."""
+    parser.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
+    parser.epilog = epilog({"vecadd info --json | jq .gpus": "what a script needs to know of the GPUs"})
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints it."""
+    found = look()
+    print(json.dumps(found.as_dict(), indent=1) if arguments.json else writable(str(found), sys.stdout))
+    return 0
+
+
+# Run as ``python -m vecadd._machine``: prints what CUDA says of this machine as one line of JSON.
+#
+# It is a process of its own because asking initialises CUDA, which ``vecadd.info()`` must not do in its caller: that
+# costs 0.2 s and device memory, and makes CUDA unusable in the children that the caller forks.
+
+
+def ask_cuda() -> dict[str, object]:
+    """CUDA's versions, facts of every GPU, and the error where there is no GPU."""
+    driver, runtime = _core.cuda_versions()
+    found: dict[str, object] = {"driver": driver, "runtime": runtime, "gpus": [], "error": None}
+    if _core.CUDA_BUILD:
+        try:
+            found["gpus"] = _core.gpu_facts()
+        except (RuntimeError, ValueError, MemoryError) as error:
+            found["error"] = str(error)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(ask_cuda()))

@@ -36,10 +36,9 @@ from zarr.core.sync import sync as wait_for  # in Zarr's own loop, to which fssp
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, ZipStore
 
 from vecadd import _core
-from vecadd._dask_threads import dask_threads
-from vecadd._names import unknown
-from vecadd._sum import shape_and_dtype
-from vecadd._temporary import temporary_name
+from vecadd._command import temporary_name, unknown
+from vecadd.dask import dask_threads
+from vecadd.files import shape_and_dtype
 
 dask: Any = import_module("dask")
 

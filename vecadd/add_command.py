@@ -10,9 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UnaskableError, epilog
-from vecadd._extras import need
-from vecadd._terminal import status_line
+from vecadd._command import STDOUT, UnaskableError, epilog, need, status_line
 from vecadd.files import add_files
 from vecadd.tables import show_rate, show_seconds
 

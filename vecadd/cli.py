@@ -17,10 +17,7 @@ from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
-from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError
-from vecadd._names import unknown
-from vecadd._terminal import say
-from vecadd._version import package_version
+from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, package_version, say, unknown
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def _parser(named: Command | None) -> argparse.ArgumentParser:
 
 
 COMMANDS = (
-    Command("info", "what this machine and this build have", "vecadd.info_command"),
+    Command("info", "what this machine and this build have", "vecadd._machine"),
     Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
     Command(
         "judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command", judges=True
@@ -142,7 +139,7 @@ COMMANDS = (
         "check", "whether this machine does what it should: an acceptance test", "vecadd.check.command", judges=True
     ),
     Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
-    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command", judges=True),
+    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare", judges=True),
     Command("tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune"),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),

@@ -27,7 +27,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources.abc import Traversable
@@ -35,8 +35,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, descriptor
-from vecadd._temporary import temporary_name
+from vecadd._command import STDOUT, UnaskableError, descriptor, temporary_name
 from vecadd.tables import SECONDS, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
@@ -61,6 +60,16 @@ class Figure:
     limit: float | None = None  # the best possible GB/s, by a probe of the same run
     checked: bool = False
     error: str | None = None
+    # What a check adds; its figures have their id as their name.
+    where: str = ""  # the part of the machine: "gpu 0"
+    measurement: str = ""  # the same for every part
+    interval: Range | None = None  # the lowest and the highest round
+    expected: Range | None = None  # the lowest and the highest value that pass; an end without a bound is infinite
+    source: str = ""  # of what is expected
+    severity: str = ""  # one of vecadd.check.document.SEVERITIES
+    meaning: str = ""
+    next: str = ""  # what to do; empty where nothing is to be done
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float | None:
@@ -79,7 +88,9 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """The figure's name in one line: "transfer pinned (pageable) float32 2^20"."""
+        """The figure's name in one line: "transfer pinned (pageable) float32 2^20"; of a check "link width, gpu 0"."""
+        if self.measurement:
+            return f"{self.measurement}, {self.where}" if self.where else self.measurement
         block = f" block {self.params.get('block')}" if self.sweep == "blocksize" else ""
         return f"{self.sweep} {self.label}{block} {self.dtype} {show_size(self.n)}"
 
@@ -100,6 +111,16 @@ class Figure:
         """Whether it neither failed nor is impossible."""
         return self.error is None and not self.is_impossible
 
+    @property
+    def fails(self) -> bool:
+        """Whether the machine fails its check by this figure alone."""
+        return self.severity == "critical"
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether it missed what a check expected while other work kept the host busy."""
+        return self.severity == "unknown" and self.value is not None
+
     def with_params(self, **more: Any) -> "Figure":
         """This figure with more parameters."""
         return replace(self, params={**self.params, **more})
@@ -117,6 +138,11 @@ class Run:
     def of_sweep(self, name: str) -> "Run":
         """The same run with the figures of this sweep alone."""
         return replace(self, figures=[figure for figure in self.figures if figure.sweep == name])
+
+
+def less_is_better(unit: str) -> bool:
+    """Whether a machine is the better, the less it has in that unit. In all other units more is better."""
+    return unit in SECONDS or unit in ("errors", "words", "processes", "tasks", "°C", "W")
 
 
 def show_date(meta: Mapping[str, Any]) -> str:
@@ -225,6 +251,32 @@ def _replace_regular_file(path: Path, data: bytes) -> None:
 
 # Reading
 
+# The schemas of what commands find in measurements, which are no measurements, and the commands.
+FLEET, COMPARISON = "vecadd-fleet", "vecadd-compare"
+WRITERS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
+
+
+def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] | ValueError]]:
+    """What each of these JSON files contains, and each ``*.json`` of these folders and of the folders in them, by name;
+    an error, which names the file, for one that cannot be read. In folders, pipes are left out (to read one waits for
+    its writer), and so are earlier outputs of WRITERS. Raises UnaskableError for what is not there and for a folder
+    without any JSON file."""
+    for path in paths:
+        if not path.exists():
+            raise UnaskableError(f"{path}: no such file or folder")
+        files = sorted(each for each in path.rglob("*.json") if not each.is_fifo()) if path.is_dir() else [path]
+        if not files:
+            raise UnaskableError(f"{path} has no file *.json in it")
+        for file in files:
+            try:
+                content = parse_json(file, load_text(file))
+            except (OSError, ValueError) as error:
+                named = f"{file}: {error.strerror}" if isinstance(error, OSError) else str(error)
+                yield file, ValueError(named)
+                continue
+            if file in paths or content.get("schema") not in WRITERS:
+                yield file, content
+
 
 def read_run(path: Path | Traversable) -> Run:
     """The run in a result file; raises ValueError, which names the file, for any other file, and OSError."""
@@ -244,6 +296,7 @@ def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
 
 def figure_of_row(row: Mapping[str, Any]) -> Figure:
     """The figure in a row of a result file. Raises KeyError, TypeError or ValueError where there is none."""
+    has_no_rate = row["seconds"] is not None and row["gbps"] is None  # a cold start, whose time is not its bytes'
     return Figure(
         sweep=row["sweep"],
         name=row["rung"],
@@ -252,7 +305,7 @@ def figure_of_row(row: Mapping[str, Any]) -> Figure:
         params=row["params"],
         value=row["seconds"],
         spread=_range(row["spread"]),
-        bytes=row["bytes"],
+        bytes=0 if has_no_rate else row["bytes"],
         limit=row["limit_gbps"],
         checked=row["checked"],
         error=row["error"],
@@ -285,7 +338,7 @@ def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is not a result file: it holds no object")
+        raise ValueError(f"{path} is not a result file: it is not an object")
     return content
 
 

@@ -9,29 +9,278 @@ The kernel tells a disk's error once, to the first call that can report it. So n
 the first write and the rename.
 """
 
+import ast
 import errno
 import io
 import math
 import os
 import stat
-from collections.abc import Iterator
+import sys
+import zipfile
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
 
 from vecadd import _core
-from vecadd._npy_input import Input, open_input
-from vecadd._sum import shape_and_dtype
-from vecadd._temporary import temporary_name
-from vecadd._uninterrupted import Check, Progress, run_uninterrupted
+from vecadd._command import temporary_name
+
+# What numpy.add makes of two operands, before anything is read of them.
+
+MOST_AXES = 64  # of NumPy's arrays; it has no public name for it
+
+
+class Operand(Protocol):
+    """A file, or an array that is elsewhere."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extents."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its elements."""
+
+
+def is_possible(shape: tuple[int, ...], itemsize: int) -> bool:
+    """Whether NumPy has arrays of that shape: without elements too, the other extents count."""
+    return len(shape) <= MOST_AXES and math.prod(extent for extent in shape if extent) * itemsize <= sys.maxsize
+
+
+def shape_and_dtype(x: Operand, y: Operand, shapes: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the dtype that numpy.add gives the sum. ``shapes`` says for an error which operand has which.
+
+    Raises ValueError where the shapes do not broadcast, or only to a shape that no array can have, and TypeError where
+    numpy.add has no loop for the dtypes.
+    """
+    # Not by numpy.broadcast_shapes, which takes half as many axes as arrays may have.
+    axes = max(len(x.shape), len(y.shape))
+    pairs = list(zip(*((1,) * (axes - len(each.shape)) + each.shape for each in (x, y)), strict=True))
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
+        raise ValueError(
+            f"shapes that do not broadcast: {shapes}; along each axis, counted from the last, they have to be equal or "
+            "one of them 1"
+        )
+    shape = tuple(n if m == 1 else m for m, n in pairs)
+    dtype = np.add.resolve_dtypes((x.dtype, y.dtype, None))[2]
+    assert isinstance(dtype, np.dtype)
+    if not is_possible(shape, dtype.itemsize):
+        raise ValueError(f"no array can have the sum's shape, {shape}: {shapes}")
+    return shape, dtype
+
+
+# Opens a .npy file to read from: what is in it, or why it cannot be added.
+
+# Version 3 is read as 2 once its header is a literal in UTF-8: NumPy has no function of its own for it.
+_READ_HEADER = {
+    (1, 0): npy.read_array_header_1_0,
+    (2, 0): npy.read_array_header_2_0,
+    (3, 0): npy.read_array_header_2_0,
+}
+
+MOST_HEADER = 10_000  # bytes: NumPy refuses longer ones too, once it has read them, and they may be 4 GiB
+
+
+@dataclass(frozen=True)
+class Input:
+    """An open file and the array in it."""
+
+    path: Path
+    descriptor: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran_order: bool
+    offset: int  # bytes of header
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens without waiting for the writer of a pipe, which is refused later; regular files open as usual."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[Input]:
+    """The array in the file, open to be read. Raises ValueError for what is not a .npy file that can be added."""
+    with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is not a regular file; it cannot be read through windows")
+        if why := _another_kind(path, os.pread(file.fileno(), 64, 0)):
+            raise ValueError(f"{path} is not a .npy file: {why}")
+        try:
+            version = npy.read_magic(file)
+            if version not in _READ_HEADER:
+                raise ValueError(f"format version {version[0]}.{version[1]} is unknown, 1.0 to 3.0 are read")
+            length = int.from_bytes(os.pread(file.fileno(), 2 if version == (1, 0) else 4, npy.MAGIC_LEN), "little")
+            if length > MOST_HEADER:
+                raise ValueError(f"its header has {length} bytes, and those of arrays of numbers at most {MOST_HEADER}")
+            if version == (3, 0):
+                ast.literal_eval(os.pread(file.fileno(), length, npy.MAGIC_LEN + 4).decode())
+            shape, fortran_order, dtype = _READ_HEADER[version](file)
+            if any(type(extent) is not int or extent < 0 for extent in shape):
+                raise ValueError(f"shape {shape} has an extent that is negative or no integer")
+            if not is_possible(shape, dtype.itemsize):
+                raise ValueError(f"no array of {dtype} can have its shape, {shape}")
+        except (OSError, Warning):  # a warning that is an error stays one: NumPy warns of headers of Python 2
+            raise
+        except Exception as error:  # for garbage NumPy passes on the exceptions of tokenize, ast and numpy.dtype
+            raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+        if dtype.hasobject:
+            raise ValueError(
+                f"{path} holds Python objects ({dtype}), and files are never unpickled; save its array again with a "
+                "dtype of numbers: numpy.save(file, array.astype(float))"
+            )
+        if dtype.kind == "V":
+            raise ValueError(f"{path} holds {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
+        if dtype.itemsize == 0:  # NumPy takes memory of such a dtype for elements of one byte
+            raise ValueError(f"{path} holds {dtype}, whose elements have no bytes; there is nothing to add")
+        offset = file.tell()
+        expected = offset + math.prod(shape) * dtype.itemsize
+        if status.st_size != expected:
+            wrong = "cut short" if status.st_size < expected else "too long"
+            raise ValueError(
+                f"{path} is {wrong}: {status.st_size} bytes, where {dtype} of shape {shape} makes {expected}"
+            )
+        yield Input(path, file.fileno(), dtype, shape, fortran_order, offset)
+
+
+def _another_kind(path: Path, begin: bytes) -> str:
+    """What a file is that begins so, and what to do with it; nothing for a .npy file."""
+    if begin.startswith(npy.MAGIC_PREFIX[: len(begin)]) and begin:
+        return "it is cut short in its first bytes" if len(begin) < npy.MAGIC_LEN else ""
+    if not begin:
+        return "it is empty"
+    if begin.startswith(b"PK\x03\x04"):
+        take_out = "save the one that you mean: numpy.save(file, numpy.load(archive)[name])"
+        return f"it is a zip archive{_arrays_of(path)}; {take_out}"
+    if begin.startswith(b"\x80"):
+        return "it seems to be a pickle, and files are never unpickled; write it by numpy.save"
+    if begin.startswith(b"\x89HDF"):
+        return "it is an HDF5 file; write its array by numpy.save"
+    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in begin):
+        return "it seems to be text; write its numbers by numpy.save(file, numpy.loadtxt(text))"
+    return f"it begins with {begin[:8]!r}"
+
+
+def _arrays_of(path: Path) -> str:
+    """The arrays in a .npz archive, in words."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    except (OSError, zipfile.BadZipFile):
+        names = []
+    return f" of arrays (.npz) that holds {', '.join(names[:10])}" if names else ""
+
+
+# Work on files that no KeyboardInterrupt tears apart, however many come.
+
+Progress = Callable[[int, int], object]
+
+
+class _Stopped(Exception):
+    """The caller was interrupted: the work has to end."""
+
+
+class Check:
+    """Raises, when it is called, once the caller was interrupted. ``stopped`` is not 0 then: C reads it without
+    Python's lock."""
+
+    def __init__(self) -> None:
+        self.stopped = bytearray(1)
+
+    def __call__(self) -> None:
+        if self.stopped[0]:
+            raise _Stopped
+
+
+def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: Progress | None) -> None:
+    """Runs ``work(check, tell)`` in a thread of its own, and waits until it has ended.
+
+    Python raises KeyboardInterrupt in the main thread, and a second one may come while the first is handled. If the
+    main thread opened the files, the second would make it close them under the threads that write them. Their next
+    writes would go to the next file that gets the descriptor's number. In a thread of its own, the work closes the
+    files that it has opened.
+
+    The work calls ``check`` now and then, and ``tell`` to have the caller's thread call ``progress``, for which it
+    waits. An exception in the caller's thread, from ``progress`` or a signal, makes both raise in the work; it is
+    raised here when the work has ended.
+
+    No threading.Thread and no Event: an interrupt within their methods leaves a lock taken, on which the next call, or
+    the end of the process, waits for ever. Queues and locks take an interrupt before or after their work.
+    """
+    check = Check()
+    told: list[tuple[int, int]] = []
+    errors: list[BaseException] = []
+    wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
+    proceed: SimpleQueue[None] = SimpleQueue()  # for the work
+    running = allocate_lock()  # taken until the work has ended
+
+    def tell(done: int, size: int) -> None:
+        told.append((done, size))
+        wake.put(None)
+        proceed.get()
+        check()
+
+    def run() -> None:
+        proceed.get()  # not before the caller waits for the end
+        try:
+            check()
+            work(check, None if progress is None else tell)  # an object that is called may be false, as an empty list
+        except BaseException as error:
+            errors.append(error)
+        running.release()
+        wake.put(None)
+
+    def call_progress() -> None:
+        if told and progress is not None and not check.stopped[0]:
+            progress(*told.pop())
+            proceed.put(None)
+
+    def give_up() -> None:
+        check.stopped[0] = 1
+        proceed.put(None)
+
+    begun = False
+    raised: BaseException | None = None
+    running.acquire()
+    try:
+        start_new_thread(copy_context().run, (run,))
+        while True:
+            try:
+                if not begun:
+                    begun = True
+                    proceed.put(None)
+                while running.locked():
+                    if raised is not None:
+                        give_up()
+                    with suppress(Empty):
+                        wake.get(timeout=0.1)  # an interrupt may have taken the message
+                    call_progress()
+                break
+            except BaseException as error:
+                raised = error if raised is None else raised  # and no call, in which another interrupt would be raised
+    finally:
+        give_up()
+    if raised is None and errors:
+        raised = errors[0]
+    errors.clear()
+    try:
+        if raised is not None:
+            raise raised
+    finally:
+        raised = None  # its traceback refers to this frame
+
 
 __all__ = ["Progress", "add_files"]
 
-# Bytes of each input that a thread holds: two fit in 1 MiB of L2, and the sum overwrites the first.
+# Bytes of each input that a thread has in memory: two fit in 1 MiB of L2, and the sum overwrites the first.
 WINDOW = 512 << 10
 FEWEST_THREADS, MOST_THREADS = 2, 16  # one waits for the disk while the other adds; on two processors 4 took longer
 
@@ -52,7 +301,7 @@ def add_files(
     complete; a file that it replaces stays as it was until then, and its permissions are kept.
 
     window
-        Bytes of each file that one thread holds in memory, eight times as many where the files' memory orders differ;
+        Bytes of each file that one thread has in memory, eight times as many where the files' memory orders differ;
         there are as many threads as additions use, at least 2 and at most 16.
     sync
         Whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the machine
@@ -216,7 +465,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _mode_of(path: Path) -> int | None:
-    """The permissions of the file to replace; None where there is none."""
+    """The permissions of the file to replace; None without one."""
     try:
         status = path.stat()
     except FileNotFoundError:

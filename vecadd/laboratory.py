@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from vecadd import _carried, _core, ladder
+from vecadd._command import unknown
 from vecadd._machine import Info
-from vecadd._names import unknown
 from vecadd.bench import machine, plot
 from vecadd.bench import options as bench_options
 from vecadd.bench.options import Options
@@ -37,7 +37,7 @@ from vecadd.tables import show_gain, show_rate, show_seconds, show_size
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from vecadd.code.text import Code
+    from vecadd.code import Code
 
 __all__ = ["Measured", "Picture", "code", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
 
@@ -258,7 +258,7 @@ def code(
 
 def diagram(name: str) -> Picture:
     """A drawing that explains and measures nothing: "gpu", "threads", "coalescing", "copies", "compiler", "tree" or
-    "banks" (``vecadd.diagrams``). Raises ValueError for a name that is none, ImportError without matplotlib."""
+    "banks" (``vecadd.diagrams``). Raises ValueError for another name, ImportError without matplotlib."""
     from vecadd import diagrams
 
     return Picture(diagrams.draw(name), diagrams.DIAGRAMS[name].text)

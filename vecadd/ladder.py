@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd._names import unknown
+from vecadd._command import unknown
 from vecadd.model.theory import with_parameters
 
 if TYPE_CHECKING:
-    from vecadd.code.text import Code
+    from vecadd.code import Code
     from vecadd.judge import judge
 
 __all__ = ["diff", "judge", "names", "run", "sass", "source", "time"]
@@ -88,7 +88,7 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
 
 def source(name: str) -> "Code":
     """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row, and
-    below it what defines its kernel where that is elsewhere.
+    below it what defines its kernel where that is elsewhere, and what it uses of what its file shares.
 
     A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
     the ladder.
@@ -96,7 +96,7 @@ def source(name: str) -> "Code":
     >>> print(vecadd.ladder.source("naive").splitlines()[0])
     // naive: one component a thread, and a bounds check. The first kernel that most people write.
     """
-    from vecadd.code.source import source
+    from vecadd.code import source
 
     return source(_rung(name))
 
@@ -121,7 +121,7 @@ def sass(name: str, dtype: Any = None, arch: str | None = None) -> "Code":
     ...
     ValueError: rung threads adds on the host and has no GPU machine code; its source is vecadd.ladder.source('threads')
     """
-    from vecadd.code.sass import sass
+    from vecadd.code import sass
 
     rung = _rung(name)
     return sass(rung, _dtype_of(rung, dtype), arch)
@@ -139,7 +139,7 @@ def diff(
     >>> [line for line in vecadd.ladder.diff("naive", "float4").splitlines() if ".changes" in line]
     ['-    .changes = "one element a thread, with a bounds check",', '+    .changes = "one 16-byte vector a thread",']
     """
-    from vecadd.code.difference import difference
+    from vecadd.code import difference
 
     if what not in ("source", "sass"):
         raise ValueError(f"what must be 'source' or 'sass', not {what!r}")

@@ -7,8 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from vecadd._carried import notebooks
-from vecadd._command import epilog, folder
-from vecadd._terminal import writable
+from vecadd._command import epilog, folder, writable
 from vecadd.figures import replace_file
 
 

@@ -15,9 +15,8 @@ from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from vecadd import why
-from vecadd._command import INTERRUPTED, UnaskableError, epilog, target
+from vecadd._command import INTERRUPTED, UnaskableError, epilog, say, status_line, target
 from vecadd._install import MOST, Installation, install
-from vecadd._terminal import say, status_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

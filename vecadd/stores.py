@@ -4,14 +4,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Union
 
-from vecadd._extras import need
+from vecadd._command import need
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
 __all__ = ["add_zarr"]
 
-NEEDED = ("fleet", "an addition of Zarr arrays", "zarr", "dask")  # as `vecadd._extras.need` takes it
+NEEDED = ("fleet", "an addition of Zarr arrays", "zarr", "dask")  # as `vecadd._command.need` takes it
 
 
 def add_zarr(

@@ -14,8 +14,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TextIO
 
-from vecadd._terminal import coloured, writable
-from vecadd._terminal import columns as terminal_columns
+from vecadd._command import coloured, terminal_columns, writable
 
 # Numbers as text
 

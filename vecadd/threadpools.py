@@ -36,7 +36,7 @@ def register() -> None:
             _core.set_num_threads(min(num_threads, MOST))
 
         def get_version(self) -> str:
-            from vecadd._version import package_version
+            from vecadd._command import package_version
 
             return package_version()
 

@@ -23,9 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vecadd import _core
-from vecadd._command import epilog
-from vecadd._names import unknown
-from vecadd._terminal import status_line
+from vecadd._command import epilog, status_line, unknown
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers, MemoryKind, Pattern
 from vecadd.bench.timing import Cell, Measurement, Samples, paired_ratio
@@ -60,8 +58,8 @@ class LaunchConfig(NamedTuple):
     demoted: int
 
     def __str__(self) -> str:
-        held = f", evict_last, {self.demoted}/60 of the L2 demoted" if self.loads else ""
-        return f"{self.block} threads{held}"
+        hints = f", evict_last, {self.demoted}/60 of the L2 demoted" if self.loads else ""
+        return f"{self.block} threads{hints}"
 
     @property
     def params(self) -> dict[str, int]:
@@ -70,7 +68,7 @@ class LaunchConfig(NamedTuple):
 
 
 class Won(NamedTuple):
-    """A launch config that is faster than the build's for calls of about so many bytes."""
+    """A launch config that is faster than the build's for calls of about that many bytes."""
 
     size: int
     config: LaunchConfig
@@ -173,7 +171,7 @@ def _search_size(bench: "_Bench", size: int, ours: LaunchConfig) -> tuple[str, L
 
 
 def candidates(size: int, l2: int, capability: int) -> Iterator[LaunchConfig]:
-    """All launch configs that a search for calls of so many bytes tries."""
+    """All launch configs that a search for calls of that many bytes tries."""
     for block in BLOCKS:
         yield LaunchConfig(block, 0, 0)
     if capability == HOLDS and size >= HELD_FROM * l2:
@@ -182,7 +180,7 @@ def candidates(size: int, l2: int, capability: int) -> Iterator[LaunchConfig]:
 
 
 def config_for(rows: Sequence[tuple[int, LaunchConfig]], size: int) -> LaunchConfig:
-    """The launch config for so many bytes: the last of the rows, by growing bytes, that begins at no more than that."""
+    """The launch config for that many bytes: the last of the rows, by growing bytes, that begins at no more."""
     return [config for start, config in rows if start <= size][-1]
 
 

@@ -40,7 +40,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
 STAGE = Sweep(
     "peer-device",
     cells,
-    "timed by CUDA events while the GPU sleeps through the queueing, so that no caller's overhead lies between the two "
+    "timed by CUDA events while the GPU sleeps through the queueing, so that no caller's overhead is between the two "
     "events, on the same memory for all; of several settings of a peer the fastest in that cell; JAX, and 'vecadd "
     "(new)' beside it, by the host's clock over queued calls that allocate their sum",
 )

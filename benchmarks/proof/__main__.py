@@ -1,4 +1,4 @@
-"""Adds all pairs of short numbers that there are, and holds each sum against exact arithmetic on its operands' bits.
+"""Adds all pairs of short numbers, and compares each sum with exact arithmetic on its operands' bits.
 
     make proof RESULTS=DIR                       DIR/proof-MACHINE.json
     python -m benchmarks.proof --json FILE       the same, into that file
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--places", type=_words, default=PLACES, metavar="host,device")
     parser.add_argument("--levels", type=_words, metavar="NAME,...", help="SIMD levels; all that this machine has")
     parser.add_argument("--dtypes", type=_words, metavar="NAME,...", help="left operands of these dtypes alone")
-    parser.add_argument("--lefts", type=int, metavar="N", help="so many left operands in place of all")
+    parser.add_argument("--lefts", type=int, metavar="N", help="only N left operands in place of all")
     parser.add_argument("--limit", type=float, default=LIMIT, metavar="SECONDS", help="leave out slower ways")
     given = parser.parse_args(arguments)
     conditions, begun = machine.conditions_now(), time.perf_counter()

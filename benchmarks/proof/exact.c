@@ -26,7 +26,7 @@ store(int bits, void *array, size_t at, const uint32_t *x, size_t n)
         ((uint32_t *)array)[at + i] = x[i];
 }
 
-/* The format's number, by which the functions below know it; -1 for a dtype that is none of them. */
+/* The format's number, by which the functions below know it; -1 for another dtype. */
 EXPORTED int
 exact_format(const char *name)
 {

@@ -1,4 +1,4 @@
-/* Exact sums of short dtypes by arithmetic on their bits, in integers: what additions are held against. It shares no
+/* Exact sums of short dtypes by arithmetic on their bits, in integers: what additions are compared with. It shares no
  * code with vecadd and uses no floating-point instruction.
  *
  * An operand is first rounded to the sum's dtype, as NumPy casts it. The two are then added exactly and the sum is

@@ -5,6 +5,7 @@ Where several machines have recorded it, <!-- table: NAME MACHINE --> says which
 Under each table: machine, date, commit, versions of the other libraries, and clock.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -196,8 +197,8 @@ def _check_block(marker: re.Match[str], folder: Path) -> str:
     name, path = marker["name"], folder / f"{marker['machine']}.json"
     if name not in CHECK_TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
-    if not path.is_file() or (check := document.of_text(path, path.read_text(encoding="utf-8"))) is None:
-        raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
+    if not path.is_file() or not document.is_check(check := json.loads(path.read_text(encoding="utf-8"))):
+        raise ValueError(f"{marker['open'].strip()}: {path} is not a file of vecadd check")
     origin = (
         f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
         f"{show_date({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"

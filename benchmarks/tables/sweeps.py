@@ -12,11 +12,9 @@ from vecadd.bench.sweeps import latency as latency_sweep
 from vecadd.bench.sweeps.precision import speedups
 from vecadd.bench.sweeps.transfer import round_trips_of, table_of_cold_start, table_of_stages
 from vecadd.figures import Figure, Run
-from vecadd.profile import documents as documents_metrics
 from vecadd.profile import metrics
-from vecadd.profile.tables import NOTHING
-from vecadd.profile.tables import show as show_metric
-from vecadd.profile.transfers import TITLES
+from vecadd.profile.events import TITLES
+from vecadd.profile.tables import NOTHING, show_metric
 from vecadd.tables import Table, columns, markdown, show_gain, show_rate, show_seconds, show_size, table_as_markdown
 
 # Cells, and tables of figures by two of their properties
@@ -369,7 +367,7 @@ def _show_documents(rung: str) -> str:
     """ "000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %"; nothing for a rung that no document profiled."""
     units = {row.key: row.unit for row in metrics.ROWS}
     told = []
-    for setting, figures in documents_metrics.FIGURES.get(rung, {}).items():
+    for setting, figures in metrics.DOCUMENT_FIGURES.get(rung, {}).items():
         parts = [
             f"{SHORT_NAMES.get(key, key)} {show_metric(figures[key], units[key])}{' %' if units[key] == '%' else ''}"
             for key in DOCUMENTS_METRICS

@@ -33,8 +33,8 @@
 static PyMethodDef methods[] = {
     WITH_KEYWORDS(add, METH_FASTCALL),
     WITH_KEYWORDS(add_many, METH_FASTCALL),
-    PLAIN(add_files, METH_VARARGS),
-    WITH_KEYWORDS(explain_route, METH_FASTCALL),
+    UNDOCUMENTED(add_files, METH_VARARGS),
+    UNDOCUMENTED(explain_route, METH_FASTCALL | METH_KEYWORDS),
     WITH_KEYWORDS(plan, METH_FASTCALL),
     {"use_gpu", (PyCFunction)(void (*)(void))py_use_gpu, METH_FASTCALL, use_gpu_doc},
     PLAIN(get_num_threads, METH_NOARGS),
@@ -46,14 +46,14 @@ static PyMethodDef methods[] = {
     UNDOCUMENTED(host_memory, METH_VARARGS),
     UNDOCUMENTED(cuda_versions, METH_NOARGS),
     UNDOCUMENTED(gpu_facts, METH_NOARGS),
-    PLAIN(memory_counts, METH_NOARGS),
-    PLAIN(output_pool_counts, METH_NOARGS),
-    PLAIN(transfer_counts, METH_NOARGS),
+    UNDOCUMENTED(memory_counts, METH_NOARGS),
+    UNDOCUMENTED(output_pool_counts, METH_NOARGS),
+    UNDOCUMENTED(transfer_counts, METH_NOARGS),
     PLAIN(release, METH_NOARGS),
-    PLAIN(install_loops, METH_O),
-    PLAIN(uninstall_loops, METH_NOARGS),
-    PLAIN(loop_counts, METH_NOARGS),
-    PLAIN(use_array_memory, METH_O),
+    UNDOCUMENTED(install_loops, METH_O),
+    UNDOCUMENTED(uninstall_loops, METH_NOARGS),
+    UNDOCUMENTED(loop_counts, METH_NOARGS),
+    UNDOCUMENTED(use_array_memory, METH_O),
     PLAIN(receipt_start, METH_VARARGS),
     PLAIN(receipt_stop, METH_NOARGS),
     UNDOCUMENTED(device_launch_configs, METH_VARARGS),
@@ -68,7 +68,7 @@ static PyMethodDef methods[] = {
 
     UNDOCUMENTED(rung_facts, METH_VARARGS | METH_KEYWORDS),
     UNDOCUMENTED(timeline, METH_VARARGS | METH_KEYWORDS),
-    PLAIN(host_view, METH_O),
+    UNDOCUMENTED(host_view, METH_O),
     UNDOCUMENTED(poison, METH_O),
     UNDOCUMENTED(clear, METH_O),
     UNDOCUMENTED(probe, METH_VARARGS),
@@ -82,33 +82,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static const char *const name_text[NAME_COUNT] = {
-    [NAME_OUT] = "out",
-    [NAME_DEVICE] = "device",
-    [NAME_STREAM] = "stream",
-    [NAME_DTYPE] = "dtype",
-    [NAME_ARRAY_UFUNC] = "__array_ufunc__",
-    [NAME_CUDA_ARRAY_INTERFACE] = "__cuda_array_interface__",
-    [NAME_CUDA_STREAM] = "cuda_stream",
-    [NAME_CUDA_STREAM_PROTOCOL] = "__cuda_stream__",
-    [NAME_DLPACK] = "__dlpack__",
-    [NAME_DLPACK_DEVICE] = "__dlpack_device__",
-    [NAME_PTR] = "ptr",
-    [NAME_HANDLE] = "handle",
-    [NAME_C_CONTIGUOUS] = "_c_contiguous",
-    [NAME_DATA] = "data",
-    [NAME_SHAPE] = "shape",
-    [NAME_NDIM] = "ndim",
-    [NAME_SIZE] = "size",
-    [NAME_MEM] = "mem",
-    [NAME_DEVICE_ID] = "device_id",
-    [NAME_REQUIRES_GRAD] = "requires_grad",
-    [NAME_IS_CONJ] = "is_conj",
-    [NAME_IS_NEG] = "is_neg",
-    [NAME_VERSION] = "_version",
-    [NAME_CURRENT_LEVEL] = "_current_level",
-    [NAME_BASE] = "_base",
-};
+#define TEXT_OF(ID, text) [NAME_##ID] = (text),
+static const char *const name_text[NAME_COUNT] = {EACH_NAME(TEXT_OF)};
+#undef TEXT_OF
 
 PyDoc_STRVAR(device_lost_doc,
              "A fault on the GPU has ended every use of CUDA in this process; additions on the host go on.\n\n"
@@ -137,9 +113,10 @@ fill_state(PyObject *module, struct module_state *state)
     state->host_limit_type = host_limit_make_type(module);
     state->plan_type = plan_make_type(module);
     state->torch_kinds = PyDict_New();
+    state->libraries = PyDict_New();
     state->output_handler = output_handler_make();
     return state->device_lost_error && state->device_array_type && state->host_limit_type && state->plan_type &&
-                   state->torch_kinds && state->output_handler
+                   state->torch_kinds && state->libraries && state->output_handler
                ? 0
                : -1;
 }
@@ -208,6 +185,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
+    Py_VISIT(state->libraries);
     PyObject *library_of = state->library_of, *cupy_owner = state->cupy_owner;
     Py_VISIT(library_of);
     Py_VISIT(cupy_owner);
@@ -224,6 +202,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
+    Py_CLEAR(state->libraries);
     state->cupy = NULL;
     Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)

@@ -46,7 +46,7 @@ extern "C" const struct rung rung_strided = {
 //   after    naive
 //   changes  thread t takes component t + offset, and the last threads the first components: all components are added
 //            once
-//   expects  a warp's 128 bytes lie in 5 sectors in place of 4 where the offset is no multiple of 32 bytes. The fifth
+//   expects  a warp's 128 bytes are in 5 sectors in place of 4 where the offset is no multiple of 32 bytes. The fifth
 //            is also the next warp's, and comes from the L1 or the L2: the memory moves no more than before.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs naive,offset

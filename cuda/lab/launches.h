@@ -43,7 +43,7 @@ cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, unsigned shar
 /* tools.cu: keeps the stream busy for that many clock cycles of the GPU. */
 cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);
 
-/* tools.cu: keeps every multiprocessor full until the host sets `open`, or for so many clock cycles of the GPU:
+/* tools.cu: keeps every multiprocessor full until the host sets `open`, or for `cycles` clock cycles of the GPU:
  * `expired` is then 1. Each of hold_blocks' blocks sets its place of `here` when it runs. All in page-locked memory. */
 struct hold_flags {
     unsigned open, expired;
@@ -54,7 +54,7 @@ cudaError_t hold_launch(struct hold_flags *flags, unsigned *here, unsigned block
 
 /* tools.cu: counts, in words of 1, 2, 4 or 8 bytes, where memory is not what it should be, bit for bit. `first`
  * is ULLONG_MAX where nothing is wrong; the caller sets all counts before. Of the wrong words `unwritten` are still the
- * poison, `before` and `last` those that stand in these arrays. */
+ * poison, `before` and `last` those that these arrays have there. */
 struct comparison {
     unsigned long long wrong, first, unwritten, before, last;
 };

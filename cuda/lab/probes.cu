@@ -126,7 +126,7 @@ limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream
 
 using link = const void *;
 
-/* A step is one load: each link holds the address of the next. */
+/* A step is one load: each link is the address of the next. */
 template <bool PastL1>
 __global__ static void
 chase(const void *start, unsigned steps, link *sink)
@@ -251,8 +251,8 @@ limits_table_launch(const struct limits_job *jobs, unsigned count, unsigned thre
 /* Reads memory with a given number of bytes in flight on each multiprocessor: the rate and the latency of DRAM under
  * load. */
 
-/* A thread issues Loads independent loads, waits for all of them, and only then goes on: so many are in flight always.
- * The memory is zero, but the compiler cannot know that: the next addresses depend on what was found. */
+/* A thread issues Loads independent loads, waits for all of them, and only then goes on: Loads of them are always in
+ * flight. The memory is zero, but the compiler cannot know that: the next addresses depend on what was found. */
 template <unsigned Loads>
 __global__ static void
 __launch_bounds__(LIMITS_LOADED_THREADS) loaded(const uint4 *memory, unsigned rounds, uint64_t *sink)

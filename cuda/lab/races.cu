@@ -9,7 +9,7 @@ enum { ATOMIC_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPON
 //   after    single_block
 //   changes  each of T threads walks all n: c[i] += a[i] + b[i]. Threads read c before others have written it, and
 //            their additions are lost.
-//   expects  a failed check: c should hold T * (a + b), and a warp adds once for its 32 threads. One thread at a time,
+//   expects  a failed check: c should be T * (a + b), and a warp adds once for its 32 threads. One thread at a time,
 //            as on a CPU, it is right: only a GPU shows what this rung is for.
 //   from     founding document 004
 //   try      vecadd bench ladder --rungs race,atomic --sizes 2^12
@@ -45,7 +45,7 @@ extern "C" const struct rung rung_race = {
 // atomic: race with atomic additions: right, and slow.
 //
 //   after    race
-//   changes  atomicAdd in place of c[i] +=: no addition is lost, and c holds T * (a + b), in whatever order they came,
+//   changes  atomicAdd in place of c[i] +=: no addition is lost, and c is T * (a + b), in whatever order they came,
 //            because every thread adds the same number
 //   expects  the additions to one address run one after the other in the L2, 1.7 ns each on an H200: 433 ns an
 //            element for T = 256, a hundred thousand times what one plain addition takes. Atomic float32 additions in

@@ -17,11 +17,11 @@ enum {
     LADDER_COMPONENTS = WIDTH_COMPONENTS | 1 << COMPONENT_BF16 | 1 << COMPONENT_I32,
 };
 
-/* Founding document 004 adds to what its result holds, `r += a + b`, in some kernels and not in others. Where a rung
- * has this parameter, one thing can be changed at a time. */
+/* Founding document 004 adds to the contents of its result, `r += a + b`, in some kernels and not in others. Where a
+ * rung has this parameter, one thing can be changed at a time. */
 #define ACCUMULATE_PARAM(usual)                                                                                        \
     {                                                                                                                  \
-        "accumulate", "1: adds a + b to what c holds, 16 bytes an element; 0: writes it, 12", 0, usual, 1              \
+        "accumulate", "1: adds a + b to the contents of c, 16 bytes an element; 0: writes it, 12", 0, usual, 1         \
     }
 
 /* c[i] = a[i] + b[i], or c[i] += a[i] + b[i]. */
@@ -113,7 +113,7 @@ launch_each(const struct rung_call *call, KernelFor kernel_for, Parameters... pa
         call, [call](auto) { return call->n; }, kernel_for, parameters...);
 }
 
-/* A thread for each vector of so many bytes, and for each component after the last. */
+/* A thread for each vector of `Bytes` bytes, and for each component after the last. */
 template <int Components, unsigned Bytes, typename KernelFor>
 inline int
 launch_vectors(const struct rung_call *call, KernelFor kernel_for)
@@ -142,7 +142,7 @@ multiprocessors(unsigned *count)
     return device_attribute(cudaDevAttrMultiProcessorCount, count);
 }
 
-/* As many threads as the current device holds at once, or n where that is less. */
+/* As many threads as fit on the current device at once, or n where that is less. */
 inline cudaError_t
 resident_threads(uint64_t n, uint64_t *threads)
 {

@@ -282,7 +282,7 @@ extern "C" const struct rung rung_restrict = {
     .launch = restrict_launch,
 };
 
-// waves: a grid-stride loop on a chosen share of the blocks that the GPU holds at once.
+// waves: a grid-stride loop on a chosen share of the blocks that fit on the GPU at once.
 //
 //   after    grid_stride
 //   changes  the grid is `percent` of a full wave, by the occupancy calculator in place of a number of blocks per
@@ -306,7 +306,8 @@ waves_add(const typename Component::element *a, const typename Component::elemen
         c[i] = add_elements<Component>(a[i], b[i]);
 }
 
-/* `percent` of the blocks that the current device holds at once, at most as many as there is work for, at least one. */
+/* `percent` of the blocks that fit on the current device at once, at most as many as there is work for, at least one.
+ */
 static cudaError_t
 share_of_a_wave(const void *kernel, uint64_t n, unsigned block, unsigned percent, unsigned *blocks)
 {

@@ -3,8 +3,8 @@
 #include "cuda/lab/ptx.cuh"
 #include "cuda/launch.cuh"
 
-/* Compares an array with what it should hold where it lies, in the order of its stream: what comes later, on another
- * stream or from another thread, is not seen. */
+/* Compares an array with what it should be, in its own memory and in the order of its stream: what comes later, on
+ * another stream or from another thread, is not seen. */
 
 enum { COMPARING_BLOCK = 256 };
 
@@ -78,7 +78,7 @@ delay_launch(unsigned cycles, cudaStream_t stream)
 /* Keeps all multiprocessors full for a while: what needs one, the kernel of any stream, has to wait. Copies between the
  * host and the device, and events, go on. */
 
-enum { HOLDING_BLOCK = 512 }; /* divides the threads that a multiprocessor of any capability holds */
+enum { HOLDING_BLOCK = 512 }; /* divides the most threads of a multiprocessor, whatever its capability */
 
 __global__ static void
 __launch_bounds__(HOLDING_BLOCK) hold(struct hold_flags *flags, unsigned *here, int64_t cycles)

@@ -6,7 +6,7 @@ enum { TILE = 32 }; /* elements of a square's edge: a row of it is a whole burst
 
 using tile_kernel = void(const float *in, float *out, uint64_t rows, uint64_t columns);
 
-/* Queues the kernel for squares with edges of so many elements. Queues nothing for a matrix without elements. */
+/* Queues the kernel for squares with edges of `edge` elements. Queues nothing for a matrix without elements. */
 inline int
 launch_tiles(const struct rung_call *call, tile_kernel *kernel, unsigned edge)
 {
@@ -21,7 +21,7 @@ launch_tiles(const struct rung_call *call, tile_kernel *kernel, unsigned edge)
 }
 
 /* Turns each square in shared memory, so that a warp reads a row of the matrix and writes a row of the result.
- * `Padding` unused elements lie behind each row of the square. */
+ * `Padding` unused elements are behind each row of the square. */
 template <unsigned Padding>
 __global__ static void
 transpose_in_shared(const float *in, float *out, uint64_t rows, uint64_t columns)
@@ -43,7 +43,7 @@ transpose_in_shared(const float *in, float *out, uint64_t rows, uint64_t columns
 //   expects  half the memory's speed, for all that 2^26 elements are only 127 us of an H200's memory: a thread has one
 //            load of 4 bytes in flight, 8 KiB on a multiprocessor, where the addition naive has 16. Some 240 us: 248
 //            rounds of 2048 threads that each wait 0.4 us for their load, 0.15 for a block in their place, and for the
-//            requests of the others. A multiprocessor holds two such blocks, and while one ends its place is empty.
+//            requests of the others. Two such blocks fit on a multiprocessor, and while one ends its place is empty.
 //   from     ours: founding document 004 has no copy beside its transposes
 //   try      vecadd bench transpose
 
@@ -201,7 +201,7 @@ extern "C" const struct rung rung_transpose_naive = {
 //   changes  a warp reads a row of the square and writes a row of the result; the turn happens in shared memory, where
 //            an access costs the same in any direction but for its banks
 //   expects  a gain where the memory or the L2 was the limit, as on the document's GPU. All 32 elements of a column of
-//            the square lie in one bank of shared memory, so that a warp's load of a column takes 32 turns: 265 us for
+//            the square are in one bank of shared memory, so that a warp's load of a column takes 32 turns: 265 us for
 //            2^26 elements on an H200. The copy's 240 come on top, because a block waits first for its loads and then
 //            for its banks: 500 us. The document's listing does not check the bounds of its store; ours does.
 //   from     founding document 004
@@ -230,7 +230,7 @@ extern "C" const struct rung rung_transpose_shared = {
 // transpose_padded: as transpose_shared, with an unused element behind each row of the square.
 //
 //   after    transpose_shared
-//   changes  rows of the square lie 33 words apart, so that the elements of a column lie in 32 different banks
+//   changes  rows of the square are 33 words apart, so that the elements of a column are in 32 different banks
 //   expects  the copy's speed, less a wait at a barrier: a warp's load of a column takes one turn in place of 32: 255
 //            us for 2^26 elements on an H200
 //   from     ours: founding document 004 has no padding

@@ -7,7 +7,7 @@
 
 #include "cuda/lab/rung.cuh"
 
-/* The type that a load of so many bytes gives; 0: one component, whatever its size. */
+/* The type that a load of `Bytes` bytes gives; 0: one component, whatever its size. */
 template <typename Component, unsigned Bytes>
 using piece_of = std::conditional_t<Bytes == 0, typename Component::element, vector_of<Component, Bytes ? Bytes : 16>>;
 
@@ -48,7 +48,7 @@ unrolled_add(const typename Component::element *a, const typename Component::ele
         c[tail] = add_elements<Component>(a[tail], b[tail]);
 }
 
-/* Queues the kernel on as many threads as the device holds at once, or n where that is less. */
+/* Queues the kernel on as many threads as fit on the device at once, or n where that is less. */
 template <unsigned Bytes, unsigned Unroll>
 inline int
 launch_unrolled(const struct rung_call *call)

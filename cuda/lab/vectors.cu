@@ -338,7 +338,7 @@ extern "C" const struct rung rung_float4_unroll2 = {
 //   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, much beside the 15 us
 //            that 2^22 float32 take on an H200. The chunk that one launch leaves in the L2 is of no use to the next
 //            launch, which reads other components.
-//   from     founding document 000, whose launches stand between copies, on three buffers that serve again and again:
+//   from     founding document 000, whose launches are between copies, on three buffers that serve again and again:
 //            its own experiment is the transfer rung chunks_reused, whose kernel this is
 //   try      vecadd bench ladder --rungs float4,chunked
 

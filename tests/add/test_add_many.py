@@ -195,6 +195,16 @@ HOST_ERRORS = [
 ]
 
 
+def test_an_error_that_is_numpys_has_its_text():
+    """A pair is tried with where=False first, whose shape NumPy lists too."""
+    x, out = np.ones(3), np.ones(4)
+    with pytest.raises(ValueError, match="broadcast") as alone:
+        np.add(x, x, out)
+    with pytest.raises(ValueError, match="pair 0") as listed:
+        vecadd.add_many([x], [x], [out])
+    assert str(listed.value) == f"pair 0: {alone.value}"
+
+
 @pytest.mark.parametrize("wrong", HOST_ERRORS, ids=range(len(HOST_ERRORS)))
 def test_host_outs_are_untouched_by_an_error_of_a_later_pair(wrong):
     x, y, out, error = wrong

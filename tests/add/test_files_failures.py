@@ -33,8 +33,7 @@ from double.control import NOTHING
 from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
 from signals import FAULTS, taken_by_threads
 
-from vecadd._uninterrupted import run_uninterrupted
-from vecadd.files import add_files
+from vecadd.files import add_files, run_uninterrupted
 
 
 @pytest.fixture
@@ -468,7 +467,7 @@ def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
 # An interrupt at each entry and each end of a function in the caller's thread, while an error may be handled.
 AT_EACH_CALL = """
     import sys
-    from vecadd._uninterrupted import run_uninterrupted
+    from vecadd.files import run_uninterrupted
 
     def work(check, tell):
         for step in range(3):

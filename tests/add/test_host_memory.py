@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 
 GIB = 1 << 30
 
@@ -33,8 +33,8 @@ def test_without_groups_it_is_the_machines(groups, tmp_path):
 
 
 def test_this_process_has_what_the_machine_has_at_most():
-    assert GIB // 4 < _host.memory_total() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < _host.memory_available() <= _host.memory_total()
+    assert GIB // 4 < _machine.memory_total() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < _machine.memory_available() <= _machine.memory_total()
 
 
 @pytest.mark.parametrize("above", ["memory.max", "a/memory.max", "a/b/memory.max", "unified/a/memory.max"])

@@ -118,7 +118,7 @@ def test_release_gives_back_what_is_kept_and_says_how_much():
 
 def test_bound_is_an_eighth_of_the_memory(child):
     out = child(
-        "import vecadd; from vecadd import _host; print(vecadd.memory_stats()['output_bound'], _host.memory_total())",
+        "from vecadd import _machine, memory_stats; print(memory_stats()['output_bound'], _machine.memory_total())",
         VECADD_POOL_BYTES=None,
     )
     bound, total = map(int, out.stdout.split())

@@ -291,6 +291,6 @@ def test_an_interrupt_ends_the_replays_and_keeps_the_lines(monkeypatch: pytest.M
 
 
 def test_without_memory_for_it_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vecadd._host.memory_available", lambda: 1 << 20)
+    monkeypatch.setattr("vecadd._machine.memory_available", lambda: 1 << 20)
     found = diagnose(SHOWING["one thread"])
     assert (found.reason, found.evidence) == (UNKNOWN, "there was too little memory to replay it")

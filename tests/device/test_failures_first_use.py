@@ -103,8 +103,9 @@ del x, y
 """
 
 
-@pytest.mark.parametrize("status", [ILLEGAL_ADDRESS, 719, 214])
-@pytest.mark.parametrize("call", [LAUNCH, "cudaMemcpyAsync", "cudaStreamSynchronize"])
+@pytest.mark.parametrize(
+    ("call", "status"), [(LAUNCH, 719), ("cudaMemcpyAsync", ILLEGAL_ADDRESS), ("cudaStreamSynchronize", 214)]
+)
 def test_after_an_error_that_stays_only_the_host_adds(double, child, call, status):
     child(DEVICE_LOST.format(call=call, status=status))
 

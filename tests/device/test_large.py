@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _core, _host
+from vecadd import _core, _machine
 
 N = 2**31 + 5
 PERIOD = 1009 * mmap.PAGESIZE  # a prime number of pages, so that no block of a power of two is another's copy
 
-needs_memory = pytest.mark.skipif(_host.memory_available() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
+needs_memory = pytest.mark.skipif(_machine.memory_available() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mmap.restype = ctypes.c_void_p

@@ -11,7 +11,8 @@ import pytest
 from arrays import tame_values
 
 import vecadd
-from vecadd import _core, _dask_threads
+from vecadd import _core
+from vecadd import dask as threads_of_dask
 from vecadd.dask import add
 
 dask, xr = pytest.importorskip("dask"), pytest.importorskip("xarray")
@@ -59,7 +60,7 @@ def test_blocks_are_added_by_vecadd_on_the_threads_that_are_left_to_a_task(
 
     before = _core.get_num_threads()
     monkeypatch.setattr("dask.system.CPU_COUNT", 12)
-    monkeypatch.setattr("vecadd.dask._core", type("Core", (), {"add": staticmethod(note)}))
+    monkeypatch.setattr("vecadd.dask._core", SimpleNamespace(**{**vars(_core), "add": note}))
     x = da.from_array(X, chunks=(3, 4))
     total = add(x, x)
     seen.clear()  # Dask has tried it on empty blocks
@@ -72,7 +73,7 @@ def test_blocks_are_added_by_vecadd_on_the_threads_that_are_left_to_a_task(
         _core.set_num_threads(before)
     assert set(seen) == {(4, False) if scheduler == "threads" else (8, True)}
     assert len(seen) == 6
-    assert _dask_threads._users == 0
+    assert threads_of_dask._users == 0
 
 
 @pytest.mark.parametrize("call", [1, 2, 3])
@@ -95,20 +96,20 @@ def test_an_interrupt_leaves_the_threads_as_they_were(
     before = _core.get_num_threads()
     steps = {name: interrupted(getattr(_core, name)) for name in ("get_num_threads", "set_num_threads")}
     monkeypatch.setattr("dask.system.CPU_COUNT", 3)
-    monkeypatch.setattr(_dask_threads.multiprocessing, "parent_process", lambda: in_a_child or None)
+    monkeypatch.setattr(threads_of_dask.multiprocessing, "parent_process", lambda: in_a_child or None)
     _core.set_num_threads(8)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(_dask_threads, "_core", SimpleNamespace(**steps))
-            with pytest.raises(KeyboardInterrupt), _dask_threads.dask_threads():
+            patch.setattr(threads_of_dask, "_core", SimpleNamespace(**steps))
+            with pytest.raises(KeyboardInterrupt), threads_of_dask.dask_threads():
                 pass
-        assert (_core.get_num_threads(), _dask_threads._users) == (8, 0)
+        assert (_core.get_num_threads(), threads_of_dask._users) == (8, 0)
         x = da.from_array(X, chunks=(3, 4))
         np.testing.assert_array_equal(add(x, x).compute(scheduler="threads"), X + X)
-        assert (_core.get_num_threads(), _dask_threads._users) == (8, 0)
+        assert (_core.get_num_threads(), threads_of_dask._users) == (8, 0)
     finally:
         _core.set_num_threads(before)
-        _dask_threads._users = 0
+        threads_of_dask._users = 0
 
 
 def test_a_worker_counts_the_tasks_of_its_own_machine_and_asks_again_after_ten_seconds(
@@ -127,18 +128,18 @@ def test_a_worker_counts_the_tasks_of_its_own_machine_and_asks_again_after_ten_s
     worker = SimpleNamespace(address="tcp://a:1", loop=None, scheduler=scheduler, state=state)
     monkeypatch.setattr(utils, "sync", sync)
     monkeypatch.setattr("dask.system.CPU_COUNT", 20)
-    monkeypatch.setattr(_dask_threads, "_asked", {})
-    monkeypatch.setattr(_dask_threads, "_worker", lambda: worker)
-    monkeypatch.setattr(_dask_threads, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(threads_of_dask, "_asked", {})
+    monkeypatch.setattr(threads_of_dask, "_worker", lambda: worker)
+    monkeypatch.setattr(threads_of_dask, "time", SimpleNamespace(monotonic=lambda: now[0]))
     found = []
     for seconds in (100.0, 109.0, 110.0):
         now[0] = seconds
-        found.append(_dask_threads.threads_a_task())
+        found.append(threads_of_dask.threads_a_task())
     assert (found, asked) == ([4, 4, 4], [100.0, 110.0])
     worker.address = "tcp://c:1"  # which the scheduler does not know yet
-    assert _dask_threads.threads_a_task() == 2
+    assert threads_of_dask.threads_a_task() == 2
     worker.address = "tcp://b:1"
-    assert _dask_threads.threads_a_task() == 1
+    assert threads_of_dask.threads_a_task() == 1
 
 
 def masked(values: Any, mask: Any, **keywords: Any) -> Any:

@@ -20,6 +20,7 @@ class RaisingIndex:
 
 CPU, CUDA, CUDA_HOST = 1, 2, 3
 READ_ONLY, COPIED = 1, 2  # DLPack's flags
+ERRORS = {"on the host": BufferError, "version 2": BufferError, "2 lanes": TypeError}  # by message; others: ValueError
 # name: (fields of the tensor, what the message says)
 BAD_HOST_TENSORS = {
     "no shape": ({"shapeless": True}, "shape"),
@@ -59,7 +60,7 @@ def on_host(x, **fields):
 def test_bad_tensor_on_the_host_is_refused_and_deleted_once(name):
     fields, message = BAD_HOST_TENSORS[name]
     bad = on_host(np.ones(N, np.float32), **fields)
-    with pytest.raises(BufferError, match=message):
+    with pytest.raises(ERRORS.get(message, ValueError), match=message):
         _core.host_view(bad)
     assert (bad.given, bad.deleted) == (1, 1)
 

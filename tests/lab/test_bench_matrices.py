@@ -22,8 +22,8 @@ from vecadd.bench.sweeps import make_tables
 from vecadd.bench.sweeps.matrices import last_steps, rate
 from vecadd.figures import Figure
 from vecadd.model import Gpu, Limits
-from vecadd.model import matrices as expected
-from vecadd.model.matrix_shapes import extents, near_square
+from vecadd.model.predict import predict_matrix
+from vecadd.model.theory import extents, near_square
 
 pytestmark = pytest.mark.no_native
 
@@ -74,7 +74,7 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session
     """quick(sweep, **axes): a run of few rounds and small products."""
     monkeypatch.setattr("vecadd.model.theory.MOST_SETS", 2)
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
-    monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
+    monkeypatch.setattr("vecadd.model.theory.INNER", 20)
     for name, probe in probed_once.ONCE.items():
         monkeypatch.setattr(probes, name, probe)
 
@@ -229,7 +229,7 @@ PEAK = 100 * 128 * 2e9  # multiplications a second
 
 
 def predicted(name: str, *shape: int) -> Any:
-    return expected.predict(RUNGS[name], Gpu.of(GPU), LIMITS, shape)
+    return predict_matrix(RUNGS[name], Gpu.of(GPU), LIMITS, shape)
 
 
 @pytest.mark.parametrize(
@@ -311,12 +311,6 @@ def test_the_step_that_the_document_praises_is_told_at_each_size() -> None:
     ]
     alone = [replace(row, value=None) if row.name == "sgemm_tuned" else row for row in rows]
     assert last_steps(alone) == []
-
-
-def test_a_transposes_table_has_no_columns_of_products() -> None:
-    (table,) = make_tables(made_up.transpose())
-    assert [column.name for column in table.columns][:3] == ["rung", "seconds", "GB/s"]
-    assert all("sgemm" not in note for note in table.notes)
 
 
 def test_documents_show_both_tables_of_products_and_the_step() -> None:

@@ -1,6 +1,5 @@
 """vecadd bench: what each sweep measures, on the host and on the device that there is."""
 
-import io
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from vecadd.bench.run import Session
 from vecadd.bench.sweeps import blocksize, documents, ladder, latency, make_tables
 from vecadd.figures import Figure
 from vecadd.model import bytes_in_flight
-from vecadd.tables import Screen
 
 pytestmark = pytest.mark.no_native
 
@@ -77,7 +75,7 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr(timing, "MOST_IN_SAMPLE", 2)
     monkeypatch.setattr(latency, "MOST_ADDS", 10)
-    monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
+    monkeypatch.setattr("vecadd.model.theory.INNER", 20)
 
     def sweep_once(sweep: str, **chosen: Any) -> Session:
         running = Session(Options(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))
@@ -334,16 +332,3 @@ def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> No
     rungs |= {"numpy", cold.ROW}
     assert documented | {*recorded.NOTES, *ladder.VARIANTS, blocksize.WAVES} <= rungs
     assert {figure.setting for figure in recorded.FIGURES} == set(recorded.SETTINGS)
-
-
-def test_the_ladders_table_tells_gain_and_documents(swept: Callable[..., Session]) -> None:
-    running = swept("ladder", rungs=("naive", "restrict", "strided"))
-    printed = io.StringIO()
-    Screen(printed).show(make_tables(running.figures))
-    printed = printed.getvalue()
-    assert "4.02 ms (000)" in printed
-    cells = [cell for table in make_tables(running.figures) for line in table.lines if line for cell in line.cells]
-    assert any("one element a thread" in cell for cell in cells)
-    assert "after naive:" in printed
-    assert "  stride 32" in printed
-    assert "the documents: 000 RTX 5060 Ti, 2^27; 001 RTX Titan, 2^20; 002a A100, n unknown" in printed

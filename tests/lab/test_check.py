@@ -20,8 +20,7 @@ from vecadd.bench import machine
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
-from vecadd.check.measure import Measured
-from vecadd.check.rows import title_of
+from vecadd.check.measure import Measured, find_title
 from vecadd.figures import SCHEMA
 
 HOST = ["host add 2^14", "host add 2^10"]
@@ -53,7 +52,7 @@ def check(tmp_path: Path) -> Check:
 
 def titles(content: dict[str, Any]) -> list[str]:
     """Of all rows."""
-    known = [title_of(each["id"]) for each in content["findings"]]
+    known = [find_title(each["id"]) for each in content["findings"]]
     return [title for title in known if title is not None and "peer access" not in title]
 
 
@@ -81,7 +80,7 @@ def test_with_a_gpu_there_are_all_rows(device: int, check: Check) -> None:
     assert [title for title in known if title in PAIRS] == (PAIRS if others else [])
     for title in GPU[:-1]:  # what a call costs is the host's
         assert sum(each.startswith(f"{title} of GPU ") for each in known) == others
-    rows = [each for each in content["findings"] if title_of(each["id"]) in known]
+    rows = [each for each in content["findings"] if find_title(each["id"]) in known]
     assert all(row["value"] > 0 for row in rows if "peer access" not in row["id"])
     assert content["machine"]["rounds"] == 1
     assert content["machine"]["tolerances"]["device"] == 0.03
@@ -99,8 +98,8 @@ def test_minutes_repeat_the_round_and_the_median_counts(without_gpu: None, check
 def test_minutes_are_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(0, 30)  # half a minute passes from look to look
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(measure, "round_of", lambda *arguments: None)
-    _, rounds, interrupted = command._rounds(this_machine(), 2, lambda what: None)
+    monkeypatch.setattr(measure, "measure_round", lambda *arguments: None)
+    _, rounds, interrupted = command._measure_rounds(this_machine(), 2, lambda what: None)
     assert (rounds, interrupted) == (4, False)
 
 
@@ -108,7 +107,7 @@ def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
     monkeypatch: pytest.MonkeyPatch, check: Check, without_gpu: None
 ) -> None:
     asked: list[str] = []
-    for module, name in ((machine, "conditions_now"), (command, "info"), (measure, "round_of")):
+    for module, name in ((machine, "conditions_now"), (command, "info"), (measure, "measure_round")):
         real = getattr(module, name)
 
         def watched(*arguments: Any, name: str = name, real: Any = real) -> Any:
@@ -117,7 +116,7 @@ def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
 
         monkeypatch.setattr(module, name, watched)
     check()
-    assert asked[:3] == ["conditions_now", "info", "round_of"]
+    assert asked[:3] == ["conditions_now", "info", "measure_round"]
 
 
 @pytest.mark.parametrize("kind", ["link", "device", "launch"])
@@ -137,7 +136,7 @@ def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: p
         return [Samples(each, seconds=[1e-3] * 3) for each in every]
 
     measured = Measured()
-    measure.ROWS[kind](measured, time, second_device)
+    measure.MEASUREMENTS[kind](measured, time, second_device)
     assert {*probed, *put} <= {second_device, f"cuda:{second_device}"}
     assert {row.gpu for row in measured.rows.values()} == {second_device}
     assert list(measured.limits) == [second_device]
@@ -293,7 +292,7 @@ def test_where_nothing_can_be_measured_the_status_is_2(
     def rows(measured: Measured, time: Any, gpu: int) -> None:
         raise PermissionError("it may not be asked")
 
-    monkeypatch.setattr(measure, "ROWS", {"host": rows})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
     status, content = check()
     assert (status, content["status"]) == (2, "unknown")
     row = of_id(content, "host memory/host/figures")
@@ -327,7 +326,7 @@ def test_what_would_fail_the_machine_is_measured_again(
     def rows(measured: Measured, time: Any, gpu: int) -> None:
         measured.add("host", "add 2^14", "GB/s", next(left))
 
-    monkeypatch.setattr(measure, "ROWS", {"host": rows})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
     monkeypatch.setattr(measure, "ENOUGH", 3)
     expected = earlier(tmp_path / "old.json", streaming=("host", "add 2^14", 125.0))  # 100 passes
     status, content = check("--expect", str(expected))
@@ -345,7 +344,7 @@ def test_a_wrong_sum_is_wrong_the_first_time(without_gpu: None, check: Check, mo
         calls.append(gpu)
         measured.add("host", "add 2^14", "GB/s", None, "add: wrong result: element 0 is 1, not 2")
 
-    monkeypatch.setattr(measure, "ROWS", {"host": rows})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
     monkeypatch.setattr(measure, "ENOUGH", 3)
     assert check()[0] == 1
     assert calls == [0]
@@ -401,14 +400,14 @@ def test_of_several_files_that_cannot_be_written_the_first_is_named(
 def test_an_interrupt_keeps_the_rounds_before_it(
     without_gpu: None, check: Check, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    real, rounds = measure.round_of, iter([True, False])
+    real, rounds = measure.measure_round, iter([True, False])
 
     def round_of(*arguments: Any) -> None:
         if not next(rounds):
             raise KeyboardInterrupt
         real(*arguments)
 
-    monkeypatch.setattr(measure, "round_of", round_of)
+    monkeypatch.setattr(measure, "measure_round", round_of)
     status, content = check("--minutes", "1")
     assert (status, content["machine"]["rounds"], content["machine"]["interrupted"]) == (130, 1, True)
     assert capsys.readouterr().out.endswith("\ninterrupted: whole rounds that count: 1\n")
@@ -421,7 +420,7 @@ def test_an_interrupted_check_begins_no_soak(without_gpu: None, check: Check, mo
         if next(rounds):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "round_of", round_of)
+    monkeypatch.setattr(measure, "measure_round", round_of)
     monkeypatch.setattr(soak, "soak", lambda *arguments: pytest.fail("soaked"))
     assert check("--minutes", "9", "--soak", "9")[0] == 130
 
@@ -430,7 +429,7 @@ def test_an_interrupt_of_the_first_round_says_so(monkeypatch: pytest.MonkeyPatch
     def round_of(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "round_of", round_of)
+    monkeypatch.setattr(measure, "measure_round", round_of)
     assert cli.main(["check"]) == 130
     assert capsys.readouterr() == ("", "vecadd check: interrupted\n")
 

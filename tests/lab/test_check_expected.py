@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import H200, earlier
+from checks import H200, content_of_check, earlier, row_of_check
 
 from vecadd.bench.contestants import numpy_add
 from vecadd.bench.timing import Samples
 from vecadd.check import expected, measure
-from vecadd.check.measure import Measured
-from vecadd.check.rows import Expected, Row
+from vecadd.check.measure import Expected, Measured, Series
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
 from vecadd.model.limits import RECORDED
@@ -53,7 +52,7 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
         "launch": {"kernel_seconds": 2.9e-6, "queued_seconds": 1.1e-6},
     }
     write_run(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
-    file = expected.of_file(tmp_path / "bench.json")
+    file = expected.read_expectations(tmp_path / "bench.json")
     assert file.machine == "h200"
     assert file.figures == {
         "host add 2^26": 12 * 2**26 / 7e-3 / 1e9,
@@ -73,16 +72,15 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
 def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_path: Path) -> None:
     """Of two GPUs without access to each other's memory, a check has a finding of 0 that is no row."""
     found = [
-        {"id": "link/gpu 0/width", "severity": "pass", "value": 8, "unit": "lanes"},
-        {"id": "host memory/host/add 2^26", "severity": "unknown", "value": 3.0, "unit": "GB/s"},
-        {"id": "host memory/host/add 2^10", "severity": "critical", "value": 1e-3, "unit": "s"},
-        {"id": "link/gpu 1/width", "severity": "pass", "value": 16, "unit": "lanes"},
-        {"id": "pair/gpu 0 to gpu 1/peer access", "severity": "info", "value": 0.0, "unit": "1"},
-        {"id": "nvlink/gpu 0/active links", "severity": "info", "value": 0, "unit": "links"},
+        row_of_check("link/gpu 0/width", 8, "lanes"),
+        row_of_check("host memory/host/add 2^26", 3.0, severity="unknown"),
+        row_of_check("host memory/host/add 2^10", 1e-3, "s", "critical"),
+        row_of_check("link/gpu 1/width", 16, "lanes"),
+        row_of_check("pair/gpu 0 to gpu 1/peer access", 0.0, "1", "info"),
+        row_of_check("nvlink/gpu 0/active links", 0, "links", "info"),
     ]
-    content = {"schema": "vecadd-check", "schema_version": 2, "machine": {}, "findings": found}
-    (tmp_path / "check.json").write_text(json.dumps(content))
-    assert expected.of_file(tmp_path / "check.json").figures == {
+    (tmp_path / "check.json").write_text(json.dumps(content_of_check(found)))
+    assert expected.read_expectations(tmp_path / "check.json").figures == {
         "host add 2^10": 1e-3,
         "link width": 8.0,
         "link width of GPU 1": 16.0,
@@ -96,7 +94,7 @@ def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_p
 def test_a_file_that_python_cannot_hold_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is not a result file"):
-        expected.of_file(tmp_path / "x.json")
+        expected.read_expectations(tmp_path / "x.json")
 
 
 def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
@@ -104,13 +102,13 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
     file = earlier(tmp_path / "old.json", read=("device", "read", 1000.0))
     with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
         assert cat.stdout is not None
-        assert expected.of_file(Path(f"/dev/fd/{cat.stdout.fileno()}")).figures == {"device read": 1000.0}
+        assert expected.read_expectations(Path(f"/dev/fd/{cat.stdout.fileno()}")).figures == {"device read": 1000.0}
 
 
 @pytest.mark.parametrize(
     ("figure", "said"),
     [
-        *((figure, f"bench.json has {figure:g} for device read: no machine could be held") for figure in (0.0, -5.0)),
+        *((figure, f"bench.json has {figure:g} for device read: no machine can be compared") for figure in (0.0, -5.0)),
         (math.nan, "meta.limits.device.read_gbps is NaN, which is no number in range"),
         (math.inf, "meta.limits.device.read_gbps is Infinity, which is no number in range"),
     ],
@@ -120,7 +118,7 @@ def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, 
     probed = {"device": {"read_gbps": figure, "write_gbps": 4642.0}}
     write_run(tmp_path / "bench.json", {"limits": probed}, [])
     with pytest.raises(ValueError, match=said):
-        expected.of_file(tmp_path / "bench.json")
+        expected.read_expectations(tmp_path / "bench.json")
 
 
 @pytest.mark.parametrize("best", range(3))
@@ -130,7 +128,7 @@ def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp
         for at, rung in enumerate(("threads", "add", "threads_stream"))
     ]
     write_run(tmp_path / "bench.json", {}, [*rows, bench_row("host", "numpy", 1 << 26, 1e-3)])
-    assert expected.of_file(tmp_path / "bench.json").figures == {"host add 2^26": 12 * 2**26 / 7e-3 / 1e9}
+    assert expected.read_expectations(tmp_path / "bench.json").figures == {"host add 2^26": 12 * 2**26 / 7e-3 / 1e9}
 
 
 @pytest.mark.parametrize("best", range(3))
@@ -163,13 +161,13 @@ def test_an_h200s_recorded_figures_pass_by_theory() -> None:
         limits = json.loads(file.read_text())["meta"].get("limits") or {}
         if "device" in limits or "link" in limits:
             probed |= {name: probed.get(name, {}) | found for name, found in limits.items()}
-            figures |= expected.of_file(file).figures
+            figures |= expected.read_expectations(file).figures
     measured = Measured(limits={0: probed})
     for title, value in figures.items():
         kind, _, name = title.partition(" ")
         if kind in ("link", "device") and name not in ("add 2^10", "add 2^12", "add 2^14", "add 2^16", "add 2^18"):
             measured.add(kind, name, "GB/s", value)  # type: ignore[arg-type]
-    expected.of_machine([H200], measured)
+    expected.expect_from_theory([H200], measured)
     verdicts = {title: row.passed for title, row in measured.rows.items()}
     assert set(verdicts) >= {"device read", "link both ways", "device add 2^20", "device add 2^28"}
     assert set(verdicts.values()) == {True}
@@ -184,7 +182,7 @@ def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> Non
         ("width", "lanes", 8.0),
     ):
         measured.add("link", name, unit, value)  # type: ignore[arg-type]
-    expected.of_machine([replace(H200, link_width=8)], measured)
+    expected.expect_from_theory([replace(H200, link_width=8)], measured)
     rate, both, generation, width = measured.rows.values()
     assert rate.expected is not None
     assert both.expected is not None
@@ -213,7 +211,7 @@ def test_a_figure_passes_from_its_share_of_theory_or_of_a_probe_on(
 ) -> None:
     measured = Measured(probes={"host": 150.0, "numpy": 500e-9}, limits={0: {"launch": LAUNCH}})
     measured.add(kind, name, unit, 1.0)
-    expected.of_machine([H200], measured)
+    expected.expect_from_theory([H200], measured)
     (row,) = measured.rows.values()
     assert row.bound == pytest.approx(bound, rel=1e-4)
 
@@ -233,7 +231,7 @@ def test_two_runs_of_a_machine_may_differ_by_what_its_kind_of_figure_does(
 ) -> None:
     measured = Measured()
     measured.add(kind, name, unit, 100.0)
-    file = expected.of_file(earlier(tmp_path / "old.json", figure=(kind, name, 100.0)))
+    file = expected.read_expectations(earlier(tmp_path / "old.json", figure=(kind, name, 100.0)))
     file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
     (row,) = measured.rows.values()
     assert row.bound == pytest.approx(bound)
@@ -243,9 +241,9 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
     measured = Measured()
     measured.add("device", "read", "GB/s", 100.0)
     measured.add("link", "both ways", "GB/s", 1.0)
-    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
+    expected.expect_from_theory([replace(H200, bandwidth=None, link_width_max=None)], measured)
     measured.add("device", "add 2^24", "GB/s", 1.0)  # no probe to reckon from
-    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
+    expected.expect_from_theory([replace(H200, bandwidth=None, link_width_max=None)], measured)
     assert [row.passed for row in measured.rows.values()] == [None, None, None]
 
 
@@ -253,16 +251,16 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
     ("unit", "value", "passed"), [("GB/s", 90.0, True), ("GB/s", 89.0, False), ("s", 111.0, True), ("s", 112.0, False)]
 )
 def test_the_share_counts_both_ways(unit: Any, value: float, passed: bool) -> None:
-    assert Row("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
+    assert Series("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
 
 
 def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
     measured = Measured()
     for gpu in (0, 1):
         measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
-    expected.of_machine([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
+    expected.expect_from_theory([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
     assert [row.passed for row in measured.rows.values()] == [False, True]
-    file = expected.of_file(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
+    file = expected.read_expectations(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
     file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
     assert [row.passed for row in measured.rows.values()] == [True, True]
 
@@ -272,7 +270,7 @@ def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_
 
 def impossible(measured: Measured, *titles: str, gpus: int = 1) -> dict[str, str | None]:
     found = replace(info(), gpus=(H200,) * gpus, gpu_reason="none is plugged in")
-    return {row.title: row.error for row in measure.impossible(found, measured, titles)}
+    return {row.title: row.error for row in measure.find_missing(found, measured, titles)}
 
 
 def measured_rows(*rows: tuple[Any, str]) -> Measured:

@@ -10,26 +10,24 @@ import pytest
 from checks import EASY, H200, QUIET, Check, earlier, of_id, this_machine, told
 
 from vecadd.bench import machine
-from vecadd.check import findings, measure, nodes, texts
-from vecadd.check.document import status_of
-from vecadd.check.findings import Finding, Found
-from vecadd.check.measure import Measured
-from vecadd.check.rows import SEVERITIES, Expected, Row, title_of
+from vecadd.check import findings, measure, topology
+from vecadd.check.document import make_figure, status_of
+from vecadd.check.measure import SEVERITIES, Expected, Measured, Series, find_title
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
 LINK = [
-    Row("link", "generation", "generation", [5.0], Expected(5.0, 1.0, "")),
-    Row("link", "width", "lanes", [16.0], Expected(16.0, 1.0, "")),
+    Series("link", "generation", "generation", [5.0], Expected(5.0, 1.0, "")),
+    Series("link", "width", "lanes", [16.0], Expected(16.0, 1.0, "")),
 ]
 
 
-def said(conditions: dict[str, Any] | None = None, rows: list[Row] | None = None, rounds: int = 2) -> list[Finding]:
+def said(conditions: dict[str, Any] | None = None, rows: list[Series] | None = None, rounds: int = 2) -> list[Figure]:
     """All that is said of a machine with an H200."""
     measured = Measured(rows={row.title: row for row in (LINK if rows is None else rows)})
-    return findings.of(
-        Found(replace(this_machine(), gpus=(H200,)), QUIET | (conditions or {}), measured, rounds=rounds)
-    )
+    here = replace(this_machine(), gpus=(H200,))
+    return findings.find_all(here, QUIET | (conditions or {}), measured, rounds=rounds)
 
 
 def noted(*arguments: Any) -> list[tuple[str, str]]:
@@ -39,7 +37,7 @@ def noted(*arguments: Any) -> list[tuple[str, str]]:
 
 def test_a_quiet_machine_passes_in_everything() -> None:
     assert noted() == []
-    assert {finding.id for finding in said()} >= {"conditions/host/load", "conditions/gpus/ECC errors"}
+    assert {each.name for each in said()} >= {"conditions/host/load", "conditions/gpus/ECC errors"}
 
 
 @pytest.mark.parametrize(
@@ -60,8 +58,8 @@ def test_conditions_are_named(conditions: dict[str, Any], severity: str, meaning
 
 def test_a_degraded_link_is_named() -> None:
     rows = [
-        Row("link", "generation", "generation", [3.0], Expected(5.0, 1.0, "")),
-        Row("link", "width", "lanes", [8.0], Expected(16.0, 1.0, "")),
+        Series("link", "generation", "generation", [3.0], Expected(5.0, 1.0, "")),
+        Series("link", "width", "lanes", [8.0], Expected(16.0, 1.0, "")),
     ]
     generation, width = noted(None, rows)
     assert generation[0] == width[0] == "critical"
@@ -86,10 +84,10 @@ def test_a_link_that_nobody_tells_of_is_unknown() -> None:
     ],
 )
 def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: str | None) -> None:
-    rows = [*LINK, Row("host", "x", unit, values)]
-    drift = [(each.severity, each.meaning) for each in said(None, rows) if each.id.startswith("drift/")]
+    rows = [*LINK, Series("host", "x", unit, values)]
+    drift = [(each.severity, each.meaning) for each in said(None, rows) if each.name.startswith("drift/")]
     assert drift == ([("warning", f"drift: host x was {slower} slower in the last round.")] if slower else [])
-    assert not any(each.id.startswith("drift/") for each in said(None, rows, 1))  # repeats of a failure are no rounds
+    assert not any(each.name.startswith("drift/") for each in said(None, rows, 1))  # repeats of a failure are no rounds
 
 
 # Rows
@@ -98,42 +96,42 @@ def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: s
 @pytest.mark.parametrize(
     ("row", "severity"),
     [
-        (Row("device", "read", "GB/s", [100.0]), "info"),
-        (Row("device", "read", "GB/s", [100.0], Expected(100.0, 0.9, "")), "pass"),
-        (Row("device", "read", "GB/s", [80.0, 100.0, 100.0], Expected(100.0, 0.9, "")), "warning"),
-        (Row("device", "read", "GB/s", [80.0, 80.0, 100.0], Expected(100.0, 0.9, "")), "critical"),
-        (Row("launch", "empty kernel", "s", [3.0, 1.0, 1.0], Expected(1.0, 0.5, "")), "warning"),
-        (Row("launch", "empty kernel", "s", [3.0, 3.0, 1.0], Expected(1.0, 0.5, "")), "critical"),
-        (Row("device", "read", "GB/s", [], error="RuntimeError: it fell off the bus"), "critical"),
-        (Row("device", "read", "GB/s", [], error="MemoryError: device 0 has no room"), "unknown"),
-        (Row("device", "read", "GB/s", [100.0], error="wrong bytes: 1 of 8"), "critical"),
+        (Series("device", "read", "GB/s", [100.0]), "info"),
+        (Series("device", "read", "GB/s", [100.0], Expected(100.0, 0.9, "")), "pass"),
+        (Series("device", "read", "GB/s", [80.0, 100.0, 100.0], Expected(100.0, 0.9, "")), "warning"),
+        (Series("device", "read", "GB/s", [80.0, 80.0, 100.0], Expected(100.0, 0.9, "")), "critical"),
+        (Series("launch", "empty kernel", "s", [3.0, 1.0, 1.0], Expected(1.0, 0.5, "")), "warning"),
+        (Series("launch", "empty kernel", "s", [3.0, 3.0, 1.0], Expected(1.0, 0.5, "")), "critical"),
+        (Series("device", "read", "GB/s", [], error="RuntimeError: it fell off the bus"), "critical"),
+        (Series("device", "read", "GB/s", [], error="MemoryError: device 0 has no room"), "unknown"),
+        (Series("device", "read", "GB/s", [100.0], error="wrong bytes: 1 of 8"), "critical"),
     ],
 )
-def test_how_severe_a_row_is(row: Row, severity: str) -> None:
+def test_how_severe_a_row_is(row: Series, severity: str) -> None:
     assert row.severity == severity
-    text = texts.of(row, row.severity)
-    assert text.meaning
-    assert bool(text.next) == (severity in ("critical", "warning", "unknown"))
+    meaning, next = findings.explain_series(row, row.severity)
+    assert meaning
+    assert bool(next) == (severity in ("critical", "warning", "unknown"))
 
 
 @pytest.mark.parametrize(
     ("row", "load", "severity"),
     [
-        (Row("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "unknown"),
-        (Row("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.0, "critical"),
-        (Row("launch", "call of add", "s", [3.0], Expected(1.0, 0.5, "")), 16.1, "unknown"),
-        (Row("host", "add 2^26", "GB/s", [100.0, 50.0, 100.0], Expected(100.0, 0.9, "")), 16.1, "warning"),
-        (Row("host", "add 2^26", "GB/s", [100.0], Expected(100.0, 0.9, "")), 16.1, "pass"),
-        (Row("host", "add 2^26", "GB/s", [50.0], error="wrong sum"), 16.1, "critical"),
-        (Row("device", "read", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
-        (Row("link", "to the host", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
+        (Series("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "unknown"),
+        (Series("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.0, "critical"),
+        (Series("launch", "call of add", "s", [3.0], Expected(1.0, 0.5, "")), 16.1, "unknown"),
+        (Series("host", "add 2^26", "GB/s", [100.0, 50.0, 100.0], Expected(100.0, 0.9, "")), 16.1, "warning"),
+        (Series("host", "add 2^26", "GB/s", [100.0], Expected(100.0, 0.9, "")), 16.1, "pass"),
+        (Series("host", "add 2^26", "GB/s", [50.0], error="wrong sum"), 16.1, "critical"),
+        (Series("device", "read", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
+        (Series("link", "to the host", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
     ],
 )
 def test_what_processors_miss_while_others_keep_them_busy_fails_no_machine(
-    row: Row, load: float, severity: str
+    row: Series, load: float, severity: str
 ) -> None:
     found = said({"load_average": load}, [*LINK, row], 1)
-    (its,) = (each for each in found if each.id == row.id)
+    (its,) = (each for each in found if each.name == row.id)
     assert (its.severity, its.value) == (severity, row.value)
     assert row.severity == severity  # in the table, too
     assert status_of(found) == {"critical": "failed", "unknown": "unknown"}.get(severity, "passed")
@@ -145,14 +143,14 @@ def test_what_processors_miss_while_others_keep_them_busy_fails_no_machine(
 @pytest.mark.parametrize(
     ("row", "id", "where"),
     [
-        (Row("host", "add 2^26", "GB/s"), "host memory/host/add 2^26", "host"),
-        (Row("device", "read", "GB/s"), "device memory/gpu 0/read", "gpu 0"),
-        (Row("link", "to the host on node 1", "GB/s", gpu=3), "link/gpu 3/to the host on node 1", "gpu 3"),
-        (Row("pair", "copy to GPU 0", "GB/s", gpu=11), "pair/gpu 11 to gpu 0/copy", "gpu 11 to gpu 0"),
+        (Series("host", "add 2^26", "GB/s"), "host memory/host/add 2^26", "host"),
+        (Series("device", "read", "GB/s"), "device memory/gpu 0/read", "gpu 0"),
+        (Series("link", "to the host on node 1", "GB/s", gpu=3), "link/gpu 3/to the host on node 1", "gpu 3"),
+        (Series("pair", "copy to GPU 0", "GB/s", gpu=11), "pair/gpu 11 to gpu 0/copy", "gpu 11 to gpu 0"),
     ],
 )
-def test_a_rows_id_leads_back_to_its_title(row: Row, id: str, where: str) -> None:
-    assert (row.id, row.where, title_of(row.id)) == (id, where, row.title)
+def test_a_rows_id_leads_back_to_its_title(row: Series, id: str, where: str) -> None:
+    assert (row.id, row.where, find_title(row.id)) == (id, where, row.title)
     assert row.measurement == f"{row.kind} {id.rpartition('/')[2]}"  # the same for every GPU
 
 
@@ -160,7 +158,7 @@ def test_a_rows_id_leads_back_to_its_title(row: Row, id: str, where: str) -> Non
     "id", ["", "soak/gpu 0/rate", "link", "link/gpu x/width", "link/gpu 0/", "device memory/node 0/x"]
 )
 def test_other_ids_are_no_rows(id: str) -> None:
-    assert title_of(id) is None
+    assert find_title(id) is None
 
 
 # Is this number normal?
@@ -174,15 +172,15 @@ def test_each_rate_says_what_others_would_show() -> None:
     measured.add("device", "add 2^28", "GB/s", 4400.0)
     measured.add("pair", "copy to GPU 1", "GB/s", 390.0)
     measured.add("launch", "empty kernel", "s", 3e-6)
-    found = {each.id: each for each in findings.of(Found(replace(this_machine(), gpus=(H200,)), QUIET, measured))}
-    rates = [each.normal for each in found.values() if each.unit == "GB/s"]
+    found = {each.name: each for each in findings.find_all(replace(this_machine(), gpus=(H200,)), QUIET, measured)}
+    rates = [each.more.get("normal") for each in found.values() if each.unit == "GB/s"]
     assert len(rates) == 5
     assert all(normal and set(normal) == {"data sheet", "copy", "STREAM add", "ours", "why"} for normal in rates)
-    assert found["launch/gpu 0/empty kernel"].normal is None
-    read = found["device memory/gpu 0/read"].normal or {}
+    assert found["launch/gpu 0/empty kernel"].more.get("normal") is None
+    read = found["device memory/gpu 0/read"].more["normal"]
     assert [read[name] for name in ("data sheet", "STREAM add", "ours")] == ["4814 GB/s", "4400 GB/s", "4470 GB/s"]
     assert read["copy"] == "4240 GB/s with bytes read and bytes written, 2120 GB/s where a tool counts once"
-    host = found["host memory/host/add 2^26"].normal or {}
+    host = found["host memory/host/add 2^26"].more["normal"]
     assert "about 75 GB/s" in host["STREAM add"]  # a store that reads its line first: three of four are counted
 
 
@@ -196,7 +194,8 @@ def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pa
         measured.add("pair", f"{way} to GPU 0", "GB/s", rate, gpu=1)
     gpus = (H200, replace(H200, index=1))
     found = {
-        each.id: each.normal or {} for each in findings.of(Found(replace(this_machine(), gpus=gpus), QUIET, measured))
+        each.name: each.more.get("normal", {})
+        for each in findings.find_all(replace(this_machine(), gpus=gpus), QUIET, measured)
     }
     assert found["host memory/host/add 2^26"]["copy"] == "a memcpy that counts its bytes once: about 50 GB/s"
     link = found["link/gpu 1/to the device"]
@@ -218,14 +217,14 @@ def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pa
     "id", ["device memory/gpu 0/read", "soak/host/memory", "conditions/host/load", "link/gpu 0/width"]
 )
 def test_the_status_follows_the_findings(severity: Any, id: str) -> None:
-    read = Finding("host memory/host/add 2^26", "", "host", "pass", 1.0, "GB/s")
+    read = make_figure("host memory/host/add 2^26", "", "pass", 1.0, "GB/s", "")
     measured = id.startswith(("device", "soak"))
     status = {"critical": "failed", "unknown": "unknown" if measured else "passed"}.get(severity, "passed")
-    assert status_of([read, Finding(id, "", "", severity, 1.0, "")]) == status
+    assert status_of([read, make_figure(id, "", severity, 1.0, "", "")]) == status
 
 
 def test_without_a_figure_there_is_no_verdict() -> None:
-    assert status_of([Finding("conditions/host/load", "", "host", "pass", 1.0, "tasks")]) == "unknown"
+    assert status_of([make_figure("conditions/host/load", "", "pass", 1.0, "tasks", "")]) == "unknown"
 
 
 # The whole command
@@ -252,7 +251,7 @@ HEALTHY = dict.fromkeys((machine.ECC_ERRORS, *machine.THROTTLING.values()), 0) |
 def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
     """checked(Healthy(...)): what the check says of it."""
     monkeypatch.setattr(measure, "ENOUGH", 1)
-    monkeypatch.setattr(nodes, "NODES", tmp_path / "node")
+    monkeypatch.setattr(topology, "NODES", tmp_path / "node")
     (tmp_path / "node" / "node0").mkdir(parents=True)
 
     def run(found: Healthy) -> tuple[int, dict[str, Any]]:
@@ -275,7 +274,7 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Health
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setattr("os.getloadavg", lambda: (found.load, 0.0, 0.0))
         monkeypatch.setattr("vecadd.check.command.info", lambda: replace(this_machine(), gpus=(H200,)))
-        monkeypatch.setattr(measure, "ROWS", {"host": host, "link": link})
+        monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host, "link": link})
         return Check(tmp_path)("--expect", str(earlier(tmp_path / "old.json", **EASY)))
 
     return run

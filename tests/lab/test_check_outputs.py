@@ -31,7 +31,7 @@ def content() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def validator() -> Any:
-    schema = json.loads(document.schema())
+    schema = json.loads(document.read_schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -99,7 +99,7 @@ def test_equal_machines_are_of_one_type(
     monkeypatch.setattr(document, "_CPUS", tmp_path)
     here = this_machine()
     found = replace(here, cpu=replace(here.cpu, model=model), gpus=(H200,) * gpus)
-    assert document.machine_type(found) == expected
+    assert document.describe_machine_type(found) == expected
 
 
 def test_a_machine_with_two_kinds_of_gpu_is_of_one_type_in_whatever_order_they_are(
@@ -115,7 +115,7 @@ def test_a_machine_with_two_kinds_of_gpu_is_of_one_type_in_whatever_order_they_a
     cpu = replace(here.cpu, model="made up")
     for gpus in ((H200, other, H200), (other, H200, H200)):
         found = replace(here, cpu=cpu, gpus=gpus)
-        assert document.machine_type(found) == "1 × NVIDIA A100, 2 × NVIDIA H200, 1 × made up"
+        assert document.describe_machine_type(found) == "1 × NVIDIA A100, 2 × NVIDIA H200, 1 × made up"
 
 
 # JUnit
@@ -217,12 +217,13 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]
     assert "Is this number normal?" in page
 
 
-def test_without_jinja_the_page_names_the_extra_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+@pytest.mark.parametrize("command", [["check"], ["fleet", "."]], ids=lambda words: words[0])
+def test_without_jinja_the_page_names_the_extra_before_anything_is_measured_or_read(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert cli.main(["check", "--html", str(tmp_path / "x.html")]) == 2
-    assert "pip install 'vecadd[fleet]'" in capsys.readouterr().err
+    assert cli.main([*command, "--html", str(tmp_path / "x.html")]) == 2
+    assert capsys.readouterr().err == f"vecadd {command[0]}: a page needs jinja2: pip install 'vecadd[fleet]'\n"
     assert not (tmp_path / "x.html").exists()
 
 

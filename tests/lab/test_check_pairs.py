@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 from checks import H200, Check, make_quick, of_id, this_machine
 
 from vecadd.bench.timing import Samples
-from vecadd.check import expected, links, measure, nodes, topology
-from vecadd.check.links import UNKNOWN, Connection
+from vecadd.check import expected, findings, measure, topology
 from vecadd.check.measure import Measured
+from vecadd.check.topology import UNKNOWN, Connection
 
 pytestmark = pytest.mark.no_native
 
@@ -56,7 +57,7 @@ def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, rate: float | None) -> None:
     smi(word)
-    found = links.connections(GPUS, FACTS)
+    found = topology.connections(GPUS, FACTS)
     assert found.keys() == {(0, 1), (1, 0)}
     assert {each.name for each in found.values()} == {name}
     assert [each.rate for each in found.values()] == [rate if rate is None else pytest.approx(rate, rel=1e-3)] * 2
@@ -65,20 +66,20 @@ def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, r
 def test_the_links_of_a_gpu_are_those_of_its_own_number(smi: Any, tmp_path: Path) -> None:
     smi("NV18")
     (tmp_path / "nvlink").write_text(STATUS.format(0) + STATUS.format(1).replace("26.562", "50"))
-    found = links.connections(GPUS, FACTS)
+    found = topology.connections(GPUS, FACTS)
     assert (found[0, 1].rate, found[1, 0].rate) == (pytest.approx(18 * 50e9), pytest.approx(18 * 26.562e9))
 
 
 def test_two_gpus_behind_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
     smi("PIX")
-    found = links.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
+    found = topology.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
     assert [each.rate for each in found.values()] == [pytest.approx(31.5e9, rel=1e-3)] * 2
 
 
 def test_gpus_that_nvidia_smi_does_not_know_have_no_connection(smi: Any) -> None:
     smi("NV18")
-    assert links.numbers_of(FACTS) == {0: 1, 1: 0}
-    assert links.connections(GPUS, [FACTS[0], {"pci_domain": 0, "pci_bus": 7, "pci_device": 0}]) == {}
+    assert topology.smi_numbers(FACTS) == {0: 1, 1: 0}
+    assert topology.connections(GPUS, [FACTS[0], {"pci_domain": 0, "pci_bus": 7, "pci_device": 0}]) == {}
 
 
 @pytest.mark.parametrize("text", ["exit 1", "printf 'nonsense\\n'", "sleep 9"])
@@ -88,8 +89,8 @@ def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr("vecadd._nvidia_smi.TIMEOUT", 0.3)
-    assert links.connections(GPUS, FACTS) == {}
+    monkeypatch.setattr("vecadd._machine.SMI_TIMEOUT", 0.3)
+    assert topology.connections(GPUS, FACTS) == {}
 
 
 # NVLinks that are inactive
@@ -140,12 +141,12 @@ def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         )
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setattr(nodes, "NODES", tmp_path / "none")
+        monkeypatch.setattr(topology, "NODES", tmp_path / "none")
         gpus = tuple(replace(H200, index=number) for number in range(count))
-        found = topology.of(replace(this_machine(), gpus=gpus), facts, Measured())
-        links_found = {each.where: each for each in found if each.id.startswith("nvlink/")}
-        assert all(each.id == f"nvlink/{where}/active links" for where, each in links_found.items())
-        return links_found, links.connections(gpus, facts)
+        found = findings.find_topology(replace(this_machine(), gpus=gpus), facts, Measured())
+        links_found = {each.where: each for each in found if each.name.startswith("nvlink/")}
+        assert all(each.name == f"nvlink/{where}/active links" for where, each in links_found.items())
+        return links_found, topology.connections(gpus, facts)
 
     return make
 
@@ -211,7 +212,7 @@ def test_cards_of_other_names_are_no_peers(connected: Any) -> None:
 def test_inactive_links_are_named_and_theory_counts_them(connected: Any) -> None:
     found, pairs = connected(status(range(9), ALL, ALL, ALL), LESS)
     ill, well = found["gpu 0"], found["gpu 1"]
-    assert (ill.value, ill.expected, well.value, well.expected) == (9, (18, None), 18, (18, None))
+    assert (ill.value, ill.expected, well.value, well.expected) == (9, (18, inf), 18, (18, inf))
     assert ill.meaning == (
         "9 NVLinks of GPU 0 are active, where 18 should be. Inactive: links 9, 10, 11, 12, 13, 14, 15, 16, 17."
     )
@@ -237,7 +238,7 @@ def test_theory_of_links_that_are_not_plugged_in_is_that_of_the_others(connected
 def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
     measured = Measured(connections={(0, 1): connection}, peers={(0, 1): {"access": access, "atomics": True}})
     measured.add("pair", "read to GPU 1", "GB/s", rate)
-    expected.of_machine(GPUS, measured)
+    expected.expect_from_theory(GPUS, measured)
     return measured
 
 
@@ -259,9 +260,11 @@ def test_a_pair_is_held_against_its_connection(connection: Connection, access: b
 def test_the_connection_is_a_finding() -> None:
     def said(connection: Connection, access: bool) -> tuple[str, str]:
         (found,) = (
-            each for each in topology.of(this_machine(), [], pair(1.0, connection, access)) if "peer" in each.id
+            each
+            for each in findings.find_topology(this_machine(), [], pair(1.0, connection, access))
+            if "peer" in each.name
         )
-        assert found.id == "pair/gpu 0 to gpu 1/peer access"
+        assert found.name == "pair/gpu 0 to gpu 1/peer access"
         return found.severity, found.meaning
 
     nvlink, pcie = Connection("NVLink, 18 links", 478e9), Connection("PCIe through a PCIe host bridge")
@@ -280,11 +283,11 @@ def test_what_a_file_has_of_a_pair_and_the_machine_has_not_is_missed() -> None:
     titles = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
     one = replace(this_machine(), gpus=GPUS[:1])
     two = replace(this_machine(), gpus=GPUS)
-    alone = {row.title: row.error for row in measure.impossible(one, Measured(), titles)}
+    alone = {row.title: row.error for row in measure.find_missing(one, Measured(), titles)}
     assert set(alone.values()) == {"there is no GPU 1"}
     without = Measured()
     without.add("pair", "copy to GPU 1", "GB/s", 20.0)
-    rows = {row.title: row.error for row in measure.impossible(two, without, titles)}
+    rows = {row.title: row.error for row in measure.find_missing(two, without, titles)}
     assert rows == dict.fromkeys(titles[1:], "there is no peer access between the two")
 
 
@@ -292,7 +295,7 @@ def test_a_copy_with_a_wrong_bit_fails_the_machine(
     second_device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_quick(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"pair": measure.ROWS["pair"]})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"pair": measure.MEASUREMENTS["pair"]})
     double.flip_copies(1)
     status, content = Check(tmp_path)()
     copy = of_id(content, "pair/gpu 0 to gpu 1/copy")
@@ -319,7 +322,7 @@ def test_copies_between_two_gpus_take_a_sixteenth_of_the_smaller_ones_memory(
     monkeypatch.setattr(measure._core, "gpu_facts", lambda: facts)
     monkeypatch.setattr(measure._core, "peer_limits", peer_limits)
     measured = Measured(connections={(0, 1): UNKNOWN})
-    measure.ROWS["pair"](measured, None, 1)  # type: ignore[arg-type]
+    measure.MEASUREMENTS["pair"](measured, None, 1)  # type: ignore[arg-type]
     assert asked == [(1, 0, nbytes, measure.PAIR_ROUNDS)]
 
 
@@ -334,10 +337,10 @@ def test_additions_take_a_sixteenth_of_the_gpus_memory_and_a_quarter_of_the_host
         return [Samples(every[0], seconds=[1e-3])]
 
     monkeypatch.setattr(measure._core, "gpu_facts", lambda: [{**FACTS[0], "memory": gpu, "l2": 50 << 20}])
-    monkeypatch.setattr(measure._host, "memory_available", lambda: host)
+    monkeypatch.setattr(measure._machine, "memory_available", lambda: host)
     monkeypatch.setattr(measure.probes, "probe_device", lambda *of: {"read_gbps": 1.0, "write_gbps": 1.0})
     monkeypatch.setattr(measure.probes, "probe_latency", lambda gpu: {})
-    measure.ROWS["device"](Measured(), time, 0)
+    measure.MEASUREMENTS["device"](Measured(), time, 0)
     most = min(gpu / 16, host / 4)
     wanted = [n for n in (1 << 20, 1 << 24, 1 << 28, 1 << 29) if 12 * n <= most]
     assert [n for n, sets in timed] == wanted
@@ -361,30 +364,30 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         device = tmp_path / "pci" / f"0000:{facts['pci_bus']:02x}:00.0"
         device.mkdir(parents=True)
         (device / "numa_node").write_text(f"{number}\n")
-    monkeypatch.setattr(nodes, "NODES", tmp_path / "node")
-    monkeypatch.setattr(nodes, "PCI", tmp_path / "pci")
+    monkeypatch.setattr(topology, "NODES", tmp_path / "node")
+    monkeypatch.setattr(topology, "PCI", tmp_path / "pci")
     return tmp_path
 
 
 def placed(measured: Measured | None = None) -> dict[str, Any]:
-    found = topology.of(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
-    return {each.id: each for each in found}
+    found = findings.find_topology(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
+    return {each.name: each for each in found}
 
 
 def test_nodes_are_read_from_sysfs(machine: Path) -> None:
-    first, second = nodes.nodes()
+    first, second = topology.numa_nodes()
     assert (first.cpus, first.memory) == (frozenset(os.sched_getaffinity(0)), 256 << 30)
     assert second.cpus == frozenset(range(4000, 4004))
-    assert [nodes.of_gpu(each) for each in FACTS] == [0, 1]
-    assert nodes.on(first, lambda: os.sched_getaffinity(0)) == first.cpus
+    assert [topology.node_of_gpu(each) for each in FACTS] == [0, 1]
+    assert topology.run_on_node(first, lambda: os.sched_getaffinity(0)) == first.cpus
     with pytest.raises(OSError, match="Invalid argument"):
-        nodes.on(second, os.getpid)
+        topology.run_on_node(second, os.getpid)
 
 
 def test_nodes_are_ordered_by_their_numbers(machine: Path) -> None:
     for number in (10, 2):
         (machine / "node" / f"node{number}").mkdir()
-    assert [node.number for node in nodes.nodes()] == [0, 1, 2, 10]
+    assert [node.number for node in topology.numa_nodes()] == [0, 1, 2, 10]
 
 
 def test_work_on_a_node_stays_on_the_processors_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +395,7 @@ def test_work_on_a_node_stays_on_the_processors_that_this_process_may_use(monkey
     asked = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 2})
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, cpus: asked.append((process, set(cpus))))
-    nodes.on(nodes.Node(0, frozenset({2, 3}), None), lambda: None)
+    topology.run_on_node(topology.Node(0, frozenset({2, 3}), None), lambda: None)
     assert asked == [(0, {2})]
 
 
@@ -404,7 +407,7 @@ def test_a_node_of_memory_alone_and_one_with_more_than_others_lack_nothing(machi
         (node / "meminfo").write_text(f"Node {number} MemTotal: {gib << 20} kB\n")
     found = placed()
     assert [found[f"numa/node {number}/memory"].severity for number in range(4)] == ["pass"] * 4
-    assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), None)
+    assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), inf)
     assert found["numa/node 3/memory"].expected is None
 
 
@@ -422,7 +425,7 @@ def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> N
         found = placed()
         assert {each.severity for each in found.values()} == {"pass"}
         assert [found[f"numa/node {number}/memory"].expected for number in (0, 1, 2)] == [
-            (0.9 * (480 << 30), None), (0.9 * (480 << 30), None), None
+            (0.9 * (480 << 30), inf), (0.9 * (480 << 30), inf), None
         ]  # fmt: skip
     (machine / "node" / "node1" / "meminfo").write_text(f"Node 1 MemTotal: {360 << 20} kB\n")
     assert placed()["numa/node 1/memory"].severity == "warning"
@@ -471,6 +474,6 @@ def test_copies_are_measured_from_each_node(
     (machine / "node" / "node1" / "cpulist").write_text(cpus)
     monkeypatch.setattr(measure, "_link_under_load", lambda gpu: H200)
     measured = Measured()
-    measure.ROWS["link"](measured, None, device)  # type: ignore[arg-type]
+    measure.MEASUREMENTS["link"](measured, None, device)  # type: ignore[arg-type]
     names = {f"{way} node {node}" for way in ("to the device from", "to the host on") for node in (0, 1)}
     assert names <= {row.name for row in measured.rows.values()}

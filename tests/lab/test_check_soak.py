@@ -14,9 +14,9 @@ from cuda_failures import CUDA_CALLS, ILLEGAL_ADDRESS
 
 from vecadd import _core
 from vecadd.check import measure, soak
-from vecadd.check.findings import Finding
 from vecadd.check.measure import Measured
 from vecadd.check.soak import PATTERNS, Part
+from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -28,13 +28,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that the double has time for."""
     monkeypatch.setattr(soak, "CHUNK", 1 << 14)
     monkeypatch.setattr(soak, "MARGIN", 1 << 16)
-    monkeypatch.setattr(soak._host, "memory_available", lambda: 100_000)
+    monkeypatch.setattr(soak._machine, "memory_available", lambda: 100_000)
 
 
-def soaked(gpus: int, memory: str) -> dict[str, Finding]:
+def soaked(gpus: int, memory: str) -> dict[str, Figure]:
     found, interrupted = soak.soak(gpus, BRIEF, memory, lambda text: None)
     assert not interrupted
-    return {finding.id: finding for finding in found}
+    return {finding.name: finding for finding in found}
 
 
 def fill(double: Any, nbytes: int) -> None:
@@ -104,8 +104,8 @@ def test_a_bit_that_flips_is_told_by_its_address(
 def test_a_gpu_that_others_fill_is_unknown(device: int, double: Any) -> None:
     fill(double, 1 << 15)
     (finding,) = soaked(1, "device").values()
-    assert (finding.id, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
-    assert "bytes of the GPU's memory are free: other work holds the rest" in finding.meaning
+    assert (finding.name, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
+    assert "bytes of the GPU's memory are free: other work uses the rest" in finding.meaning
 
 
 def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +124,8 @@ def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monke
     assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
 
 
-def of_memory(**found: Any) -> Finding:
-    return next(soak._findings(Part("gpu 0", 0, **found)))
+def of_memory(**found: Any) -> Figure:
+    return next(soak._figures(Part("gpu 0", 0, **found)))
 
 
 @pytest.mark.parametrize("failure", ["DeviceLostError: it fell off the bus", "MemoryError: 8 bytes"])
@@ -192,18 +192,18 @@ def test_of_several_wrong_words_the_first_is_told_and_all_are_counted(monkeypatc
 # Rates over time
 
 
-def rate(rates: list[float], clocks: list[float | None]) -> Finding:
+def rate(rates: list[float], clocks: list[float | None]) -> Figure:
     part = Part("gpu 0", 0, nbytes=1 << 30, passes=5)
     for at, (each, clock) in enumerate(zip(rates, clocks, strict=True)):
         part.moved(int(each * 1e9), 1.0)
         part.point(float(at), {"clock MHz": clock})
-    return list(soak._findings(part))[1]
+    return list(soak._figures(part))[1]
 
 
 def test_a_rate_that_stays_passes() -> None:
     found = rate([100.0, 98.0, 99.0, 101.0], [None] * 4)
     assert (found.severity, found.value, found.interval) == ("pass", 99.5, (98.0, 101.0))
-    assert found.series == [
+    assert found.more["series"] == [
         {"at": float(at), "GB/s": each, "clock MHz": None} for at, each in enumerate([100.0, 98.0, 99.0, 101.0])
     ]
 
@@ -220,7 +220,7 @@ def test_the_hosts_rate_may_vary_more_and_its_first_writing_is_not_counted(monke
     for each in [100.0] * 5 + [85.0] * 5:
         part.moved(int(each * 1e9), 1.0)
         part.point(0.0, {})
-    assert list(soak._findings(part))[1].severity == "pass"
+    assert list(soak._figures(part))[1].severity == "pass"
 
     fresh = Part("host", None)
     arrays = list(soak._arrays(fresh))
@@ -255,7 +255,9 @@ def test_a_point_has_what_nvidia_smi_says_of_that_gpu(monkeypatch: pytest.Monkey
         {"index": "0", "clocks.sm": "1980", "power.draw": "ERR!"},
         {"index": "1", "clocks.sm": "1400", "clocks.mem": "3201", "temperature.gpu": "61", "power.draw": "512.5"},
     ]
-    monkeypatch.setattr(soak._nvidia_smi, "query", lambda what, *fields: buses if "pci.bus_id" in fields else seen)
+    monkeypatch.setattr(
+        soak._machine, "query_nvidia_smi", lambda what, *fields: buses if "pci.bus_id" in fields else seen
+    )
     facts = [{"pci_domain": 0, "pci_bus": bus, "pci_device": 0} for bus in (0x18, 0x9A)]
     monkeypatch.setattr(soak._core, "gpu_facts", lambda: facts)
     monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=lambda: 100.0))
@@ -292,7 +294,7 @@ def test_a_gpu_that_is_lost_before_the_soak_fails_the_check_and_leaves_the_hosts
             double.fail(call, status=ILLEGAL_ADDRESS, forever=True)
 
     make_quick(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host})
     monkeypatch.setattr(measure, "repeat_failed", lose)
     status, content = Check(tmp_path)("--soak", str(BRIEF))
     assert (status, content["status"]) == (1, "failed")
@@ -312,7 +314,7 @@ def test_the_command_soaks_after_its_rounds_and_an_interrupt_keeps_what_there_is
         raise KeyboardInterrupt
 
     hide_gpus(monkeypatch)
-    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host})
     monkeypatch.setattr(soak, "_watch", watch)
     status, content = Check(tmp_path)("--soak", "60", "--soak-memory", "host")
     assert (status, content["machine"]["interrupted"], content["status"]) == (130, True, "passed")

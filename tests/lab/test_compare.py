@@ -13,11 +13,9 @@ import made_up
 import pytest
 import simulated_fleet as simulated
 
-from vecadd import cli
-from vecadd.compare import figures, tables, verdict
-from vecadd.compare.figures import Figure
-from vecadd.figures import Run, write_run
-from vecadd.fleet import checks
+from vecadd import cli, compare
+from vecadd.check import document
+from vecadd.figures import Figure, Range, Run, write_run
 from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
@@ -30,11 +28,15 @@ def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001
 
 
 def verdict_of(old: Figure, new: Figure, least: float = 0.05) -> str:
-    return verdict.compared(old, new, least).verdict
+    return compare.compare_figures(old, new, least).verdict
+
+
+def figure(value: float | None, interval: Range | None = None, unit: str = "s", error: str | None = None) -> Figure:
+    return Figure("ladder", "x", value=value, unit=unit, interval=interval, error=error)
 
 
 def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
-    return Figure("x", seconds, (low, high), unit)
+    return figure(seconds, (low, high), unit)
 
 
 def run_of(path: Path, rows: list[Figure]) -> str:
@@ -70,42 +72,42 @@ def test_the_smallest_difference_of_interest_is_the_zone() -> None:
 
 
 def test_the_ratio_of_two_intervals_adds_their_widths_in_quadrature() -> None:
-    compared = verdict.compared(timed(1.0, 1 / 1.03, 1.03), timed(2.0, 2 / 1.04, 2 * 1.04), 0.05)
+    compared = compare.compare_figures(timed(1.0, 1 / 1.03, 1.03), timed(2.0, 2 / 1.04, 2 * 1.04), 0.05)
     assert compared.ratio == pytest.approx(2.0)
     assert compared.interval == pytest.approx((2 / 1.0505, 2 * 1.0505), rel=1e-3)  # ln 1.03 and ln 1.04, as 3, 4 and 5
 
 
 def test_an_interval_that_is_lopsided_counts_by_the_end_that_matters() -> None:
     old = timed(100, 50, 100, "GB/s")
-    assert verdict.compared(old, timed(100, 100, 100, "GB/s"), 0.05).interval == pytest.approx((0.5, 1.0))
-    assert verdict.compared(timed(1, 0.5, 1), timed(1, 1, 1), 0.05).interval == pytest.approx((1.0, 2.0))
+    assert compare.compare_figures(old, timed(100, 100, 100, "GB/s"), 0.05).interval == pytest.approx((0.5, 1.0))
+    assert compare.compare_figures(timed(1, 0.5, 1), timed(1, 1, 1), 0.05).interval == pytest.approx((1.0, 2.0))
 
 
 def test_without_an_interval_only_what_is_equal_is_decided() -> None:
-    bare = Figure("x", 16.0, None, "lanes")
+    bare = figure(16.0, None, "lanes")
     assert verdict_of(bare, bare) == "same"
     assert verdict_of(bare, replace(bare, value=8.0)) == "undecided"
 
 
 @pytest.mark.parametrize("interval", [(0.0, 9.0), (float("-inf"), 9.0), (8.0, float("inf"))], ids=str)
 def test_an_open_interval_decides_nothing(interval: tuple[float, float]) -> None:
-    found = verdict.compared(timed(1.0, 1.0, 1.0), Figure("x", 8.5, interval, "s"), 0.05)
+    found = compare.compare_figures(timed(1.0, 1.0, 1.0), figure(8.5, interval), 0.05)
     assert (found.interval, found.verdict) == (None, "undecided")
 
 
 def test_the_interval_of_a_row_is_students_of_six_rounds() -> None:
     """By hand: ln(p90 / p10) / 2.563 is sigma, 1.2533 sigma / sqrt(6) the median's error, 2.571 times it the half."""
-    ((_, found),) = figures.side([Run({}, [row(seconds=1.0, spread=0.1)])]).figures.items()
+    ((_, found),) = compare.side_of([Run({}, [row(seconds=1.0, spread=0.1)])]).figures.items()
     assert found.interval == pytest.approx((0.9021, 1.1085), abs=1e-4)
 
 
 def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not() -> None:
-    good, bad = Figure("x", 1.0, (1.0, 1.0), "s"), Figure("x", None, None, "s", "wrong result")
+    good, bad = figure(1.0, (1.0, 1.0)), figure(None, None, error="wrong result")
     assert [verdict_of(good, bad), verdict_of(bad, bad), verdict_of(bad, good)] == ["failed", "undecided", "undecided"]
 
 
 def test_a_figure_that_is_gone_without_an_error_has_failed() -> None:
-    good, lost = Figure("x", 1.0, (1.0, 1.0), "s"), Figure("x", None, None, "s")
+    good, lost = figure(1.0, (1.0, 1.0)), figure(None)
     said = [verdict_of(good, lost), verdict_of(lost, lost), verdict_of(lost, good)]
     assert said == ["failed", "undecided", "undecided"]
 
@@ -117,27 +119,27 @@ def test_a_count_of_none_has_no_ratio() -> None:
 
 def test_a_row_with_a_time_of_nothing_among_its_rounds_has_no_interval() -> None:
     """The clock may not have moved: there is no logarithm of it."""
-    ((_, found),) = figures.side([Run({}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
+    ((_, found),) = compare.side_of([Run({}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
     assert (found.value, found.interval) == (1e-3, None)
 
 
 @pytest.mark.parametrize("values", [(-1.0, 1.0), (1.0, -1.0), (-2.0, -1.0), (0.0, 1.0), (1.0, 0.0)])
 def test_figures_that_have_no_ratio_are_undecided(values: tuple[float, float]) -> None:
-    found = verdict.compared(*(Figure("x", value, None, "°C") for value in values), 0.05)
+    found = compare.compare_figures(*(figure(value, None, "°C") for value in values), 0.05)
     assert (found.ratio, found.verdict) == (None, "undecided")
 
 
 def test_rows_are_matched_by_what_they_measure() -> None:
     old = [row(parameters={"stride": 2}, registers=16), row(parameters={"stride": 4}), row("gone")]
     new = [row(parameters={"stride": 4}), row(parameters={"stride": 2}, registers=20), row("new")]
-    compared = verdict.of(*(figures.side([Run({}, rows)]) for rows in (old, new)), 0.05)
+    compared = compare.compare_sides(*(compare.side_of([Run({}, rows)]) for rows in (old, new)), 0.05)
     assert [each.name for each in compared.rows] == [each.title for each in new[:2]]
     assert (compared.only_old, compared.only_new) == ([old[2].title], [new[2].title])
 
 
 def test_a_block_counts_where_it_is_swept_and_not_where_the_gpu_chose_it() -> None:
     runs = [[row("tuned", block=block), replace(row(block=block), sweep="blocksize")] for block in (768, 1024)]
-    compared = verdict.of(*(figures.side([Run({}, rows)]) for rows in runs), 0.05)
+    compared = compare.compare_sides(*(compare.side_of([Run({}, rows)]) for rows in runs), 0.05)
     assert [each.name for each in compared.rows] == [runs[1][0].title]
     assert len(compared.only_old) == len(compared.only_new) == 1
 
@@ -146,7 +148,7 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
     for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
         meta = made_up.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
         write_run(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
-    found = figures.side(figures.read(figures.contents([tmp_path])))
+    found = compare.side_of(compare.read_runs(compare.read_objects_of(tmp_path)))
     assert [figure.value for figure in found.figures.values()] == [3e-3]
     assert found.machines == ["machine 1", "machine 0"]  # of those days, each once
 
@@ -154,9 +156,9 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
 def test_no_two_recorded_rows_have_one_name() -> None:
     recorded = Path(__file__).parents[2] / "benchmarks" / "results"
     for folder in (recorded / "h200", recorded / "amd-epyc-2t"):
-        read = figures.read(figures.contents([folder]))
+        read = compare.read_runs(compare.read_objects_of(folder))
         rows = [row for each in read if isinstance(each, Run) for row in each.figures]
-        assert len(figures.side(read).figures) == len(rows)
+        assert len(compare.side_of(read).figures) == len(rows)
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.2, 1), (0.8, 0)])
@@ -270,7 +272,10 @@ def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path:
     [
         ({"schema": 7}, "schema 7"),
         ({"rows": [{"kind": "host"}]}, 'has no "schema"'),
-        (simulated.content("node1", []) | {"schema_version": 9}, "schema version 9; this vecadd reads 2"),
+        (
+            simulated.content("node1", []) | {"schema_version": 9},
+            "of version 9; this vecadd reads version 2",
+        ),
         (simulated.content("node1", []), "have no figure in common"),
     ],
 )
@@ -327,15 +332,17 @@ def test_what_is_written_to_stdout_stands_there_alone(
 def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     """It has no unit."""
     finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
-    check = checks.of(Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}]))
-    side = figures.side([check])
+    check = document.read_check(
+        Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}])
+    )
+    side = compare.side_of([check])
     assert ([figure.unit for figure in side.figures.values()], side.machines) == (["GB/s"], ["node1 (8 x H200)"])
 
 
 def test_a_line_has_both_figures_their_ratio_and_its_interval() -> None:
-    both = verdict.Compared("a", 100.0, 80.0, "GB/s", 1.25, (1.2, 1.3), "slower")
-    lost = verdict.Compared("b", 100.0, None, "GB/s", None, None, "failed")
-    assert [line.cells for line in tables.table("x", [both, lost]).lines if line] == [
+    both = compare.Compared("a", 100.0, 80.0, "GB/s", 1.25, (1.2, 1.3), "slower")
+    lost = compare.Compared("b", 100.0, None, "GB/s", None, None, "failed")
+    assert [line.cells for line in compare.make_table("x", [both, lost]).lines if line] == [
         ("a", "100 GB/s", "80 GB/s", "1.25", "1.2 to 1.3", "slower"),
         ("b", "100 GB/s", "-", "-", "-", "failed"),
     ]
@@ -352,8 +359,8 @@ def test_a_page_without_jinja2_is_refused_and_a_comparison_without_a_page_is_not
 
 
 def test_what_is_slower_or_fails_stands_out_in_the_table() -> None:
-    compared = [verdict.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in verdict.VERDICTS]
-    assert [line.style is Style.FAILED for line in tables.table("x", compared).lines if line] == [
+    compared = [compare.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in compare.VERDICTS]
+    assert [line.style is Style.FAILED for line in compare.make_table("x", compared).lines if line] == [
         True, True, False, False, False,
     ]  # fmt: skip
 
@@ -387,7 +394,7 @@ def test_what_a_comparison_wrote_into_a_folder_is_passed_over_and_replaced(tmp_p
         assert cli.main(["compare", str(tmp_path), str(tmp_path), "--json", str(tmp_path / "found.json")]) == 0
     capsys.readouterr()
     assert cli.main(["compare", str(tmp_path / "found.json"), str(tmp_path)]) == 2
-    assert "found.json is what vecadd compare found in result files, and none itself" in capsys.readouterr().err
+    assert "found.json is what vecadd compare found in result files, and not one itself" in capsys.readouterr().err
 
 
 def test_runs_may_come_by_pipes(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle  # noqa: E402
 
 from vecadd import diagrams, laboratory, model  # noqa: E402
 from vecadd.bench import plot  # noqa: E402
-from vecadd.diagrams import banks, coalescing, copies  # noqa: E402
 
 pytestmark = pytest.mark.no_native
 
@@ -72,16 +71,16 @@ def test_a_diagram_that_is_none_is_refused_and_a_near_one_named() -> None:
     ("first", "stride", "touched"), [(0, 1, 4), (1, 1, 5), (8, 1, 4), (0, 2, 8), (0, 8, 32), (0, 32, 32)]
 )
 def test_a_warps_loads_touch_so_many_sectors(first: int, stride: int, touched: int) -> None:
-    assert len(coalescing.sectors(first, stride)) == touched
+    assert len(diagrams.sectors(first, stride)) == touched
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4, 64])
 def test_the_copy_engines_take_as_long_as_the_model_says(parts: int) -> None:
-    assert copies.end(parts) == pytest.approx(model.overlap(copies.UP, copies.ADD, copies.DOWN, parts))
+    assert diagrams.end(parts) == pytest.approx(model.overlap(diagrams.UP, diagrams.ADD, diagrams.DOWN, parts))
 
 
 def test_an_engine_does_one_thing_at_a_time_and_a_part_one_step_after_the_other() -> None:
-    spans = copies.schedule(4)
+    spans = diagrams.schedule(4)
     for engine in spans.values():
         assert all(before[1] <= after[0] for before, after in pairwise(engine))
     for up, add, down in zip(spans["to_device"], spans["kernel"], spans["to_host"], strict=True):
@@ -89,6 +88,6 @@ def test_an_engine_does_one_thing_at_a_time_and_a_part_one_step_after_the_other(
 
 
 def test_padding_spreads_a_column_over_all_banks() -> None:
-    for column in range(banks.BANKS):
-        assert {banks.bank(row, column, 0) for row in range(banks.BANKS)} == {column}
-        assert {banks.bank(row, column, 1) for row in range(banks.BANKS)} == set(range(banks.BANKS))
+    for column in range(diagrams.BANKS):
+        assert {diagrams.bank(row, column, 0) for row in range(diagrams.BANKS)} == {column}
+        assert {diagrams.bank(row, column, 1) for row in range(diagrams.BANKS)} == set(range(diagrams.BANKS))

@@ -1,22 +1,27 @@
-"""vecadd fleet: which machines are unlike their peers, what they have in common, what it says of files and options."""
+"""vecadd fleet: which machines are unlike their peers, what changed since their last runs, which files are refused."""
 
-import importlib.util
 import json
 import os
 import time
 from datetime import UTC, datetime
+from math import log
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 import simulated_fleet as simulated
 from hypothesis import strategies
 from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 
 from vecadd import cli
-from vecadd.fleet import checks, command, hostlist, outliers, tables
+from vecadd.check import document
+from vecadd.fleet import command, outliers
+from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, compare_with_peers, student_quantile
+
+# vecadd fleet: which machines are unlike their peers, what they have in common, what it says of files and options.
 
 pytestmark = pytest.mark.no_native
 
@@ -24,7 +29,7 @@ Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by it
 
 
 def causes(contents: list[dict[str, Any]]) -> Found:
-    return {(cause.level, cause.where): cause.hosts for cause in outliers.of(read(contents), LEAST).causes}
+    return {(cause.level, cause.where): cause.hosts for cause in outliers.find_outliers(read(contents), LEAST).causes}
 
 
 # What is unlike its peers
@@ -41,7 +46,7 @@ def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[f
 
 @pytest.mark.parametrize(("count", "compared"), [(4, False), (5, True)])
 def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> None:
-    found = outliers.of(read(machines([*STEADY[: count - 1], 50.0])), LEAST)
+    found = outliers.find_outliers(read(machines([*STEADY[: count - 1], 50.0])), LEAST)
     assert ([cause.hosts for cause in found.causes], found.alone) == (
         ([(f"node{count - 1:02}",)], []) if compared else ([], [f"node{at:02}" for at in range(count)])
     )
@@ -49,10 +54,10 @@ def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> 
 
 def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
     """Of a time too: more is worse, and its ratio below 1."""
-    found = outliers.of(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
+    found = outliers.find_outliers(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
     ((deviation,),) = (cause.deviations for cause in found.causes)
     assert (deviation.value, deviation.usual, deviation.ratio) == (125.0, pytest.approx(100.0), pytest.approx(0.8))
-    (baseline,) = outliers.of(read(machines([100.0 + at for at in range(101)])), LEAST).baselines
+    (baseline,) = outliers.find_outliers(read(machines([100.0 + at for at in range(101)])), LEAST).baselines
     assert (baseline.quantiles, baseline.machines, baseline.count) == ((101.0, 150.0, 199.0), 101, 101)
 
 
@@ -110,7 +115,9 @@ def test_machines_of_another_type_are_no_peers() -> None:
 
 
 def test_machines_without_peers_are_said_to_have_none() -> None:
-    found = outliers.of(read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST)
+    found = outliers.find_outliers(
+        read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST
+    )
     assert found.alone == ["other"]
 
 
@@ -182,7 +189,7 @@ def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
     values = [80.0 if name.startswith("rack3") and name != "rack3-node0" else 100.0 for name in names]
     values[0] = 80.0
     fleet = [machine(name, value) for name, value in zip(names, values, strict=True)]
-    found = outliers.of(read(fleet), LEAST).causes
+    found = outliers.find_outliers(read(fleet), LEAST).causes
     assert [(cause.level, cause.group, cause.hosts) for cause in found] == [
         ("group", "rack3", ("rack3-node1", "rack3-node2", "rack3-node3")),
         ("machine", "rack0", ("rack0-node0",)),
@@ -192,20 +199,26 @@ def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
 def test_half_of_a_racks_machines_are_not_the_rack() -> None:
     slow = [f"rack3-node{node}" for node in range(3)]
     names = [f"rack{rack}-node{node}" for rack in range(6) for node in range(6)]
-    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
 def test_two_slow_machines_are_no_group() -> None:
     slow = ["rack3-node0", "rack3-node1"]
     names = [f"rack{rack}-node{node}" for rack in range(9) for node in range(2)]
-    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
 def test_machines_whose_names_say_no_group_are_none_together() -> None:
     names = ["a", "b", "c", *(f"rack{rack}-node{node}" for rack in range(5) for node in range(3))]
-    found = outliers.of(read([machine(name, 80.0 if len(name) == 1 else 100.0) for name in names]), LEAST).causes
+    found = outliers.find_outliers(
+        read([machine(name, 80.0 if len(name) == 1 else 100.0) for name in names]), LEAST
+    ).causes
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in "abc"]
 
 
@@ -218,14 +231,14 @@ def test_machines_whose_names_say_no_group_are_none_together() -> None:
     ],
 )
 def test_a_hosts_name_says_its_group(host: str, group: str | None) -> None:
-    assert outliers.by_name(host) == group
+    assert outliers.group_by_name(host) == group
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_planted_faults_are_found_and_false_alarms_are_few(seed: int) -> None:
-    """Of 200 machines with 13,200 figures; a thousand machines are in test_fleet_thousand.py."""
+    """Of 200 machines with 13,200 figures; a thousand machines are below."""
     faults = simulated.planted(simulated.hosts(200), seed)
-    found = simulated.places(outliers.of(read(simulated.fleet(200, seed, faults)), LEAST).causes)
+    found = simulated.places(outliers.find_outliers(read(simulated.fleet(200, seed, faults)), LEAST).causes)
     assert set(faults) <= found
     assert len(found - set(faults)) <= 1
 
@@ -233,7 +246,7 @@ def test_planted_faults_are_found_and_false_alarms_are_few(seed: int) -> None:
 def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left_alone() -> None:
     bad = {("rack00-node00", "gpu 3"): simulated.slow_memory(0.85)}
     pairs = [[simulated.fleet(1, seed, faults) for faults in (bad, {})] for seed in range(40)]
-    found = [[simulated.places(outliers.of(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
+    found = [[simulated.places(outliers.find_outliers(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
     assert all(set(bad) <= ill for ill, _ in found)
     assert sum(len(healthy) for _, healthy in found) <= 1
 
@@ -245,21 +258,22 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
     ("content", "said"),
     [
         ({"schema": 1, "rows": []}, 'its "schema" is 1, not "vecadd-check"'),
-        (machine(schema_version=3), "is of schema version 3; this vecadd reads 2"),
-        (machine(schema_version="2"), 'is of schema version "2"'),
+        (machine(schema_version=3), "is a file of vecadd check of version 3; this vecadd reads version 2"),
+        (machine(schema_version="2"), 'of vecadd check of version "2"'),
         ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
-        (machine(host=""), '"" stands where a text is expected'),
-        (machine(machine_type=8), "8 stands where a text is expected"),
-        (machine(status="fine"), '"fine" is none of passed, failed, unknown'),
+        (machine(host=""), '"" is not a text'),
+        (machine(machine_type=8), "8 is not a text"),
+        (machine(status="fine"), '"fine" is not one of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
         (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
-        (machine(findings=7), "is no file of vecadd check"),
-        (machine(value=float("inf")), "Infinity stands where a finite number is expected"),
+        (machine(findings=7), "is not a file of vecadd check"),
+        (machine(value=float("inf")), "Infinity is not a finite number"),
+        (machine(findings=[{**machine()["findings"][0], "value": 10**400}]), "is not a file of vecadd check"),
     ],
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
-        checks.of(Path("x.json"), content)
+        document.read_check(Path("x.json"), content)
     assert said in str(raised.value)
 
 
@@ -305,7 +319,7 @@ def test_what_the_command_itself_wrote_into_the_folder_is_passed_over(
         assert cli.main(["fleet", str(given)]) == 2
     nothing, named = capsys.readouterr().err.splitlines()
     assert nothing == f"vecadd fleet: there is no file of vecadd check in {folder}"
-    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is no file of vecadd check: its "schema" is')
+    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is not a file of vecadd check: its "schema" is')
 
 
 @pytest.mark.parametrize("given", ["broken.json", "nowhere", "."])
@@ -349,10 +363,10 @@ def test_machines_that_failed_their_own_check_are_excluded_too(
 def test_a_cause_is_shown_by_its_worst_figure_and_its_machine_is_counted_once() -> None:
     good = [eight([100, 101, 99, 100.5, 100], f"node{number}") for number in range(8)]
     checked = read([*good, eight([80, 60, 70, 100, 100], "node8"), eight([90, 100, 80, 100, 100], "node9")])
-    found = outliers.of(checked, LEAST)
-    shown = [[line.cells[0], line.cells[3]] for line in tables.of_outliers(found).lines if line]
+    found = outliers.find_outliers(checked, LEAST)
+    shown = [[line.cells[0], line.cells[3]] for line in command.table_of_outliers(found).lines if line]
     assert shown == [["machine", "60 GB/s"], ["gpu 0", "90 GB/s"], ["gpu 2", "80 GB/s"]]
-    assert tables.summary(checked, found, []) == (
+    assert command.show_summary(checked, found, []) == (
         "10 machines of 1 type: 1 machine, 2 parts in 2 of them unlike their peers"
     )
 
@@ -423,20 +437,12 @@ def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys
 
 def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command.pages, "strips", lambda rows, caption, unit, level: (rows, unit, level))
-    found = outliers.of(read(machines([*[200.0] * 9, 150.0])), LEAST)
-    heading, ((row,), unit, level), _ = command._type(found, "8 x H200")
+    found = outliers.find_outliers(read(machines([*[200.0] * 9, 150.0])), LEAST)
+    heading, ((row,), unit, level), _ = command._parts_of_type(found, "8 x H200")
     assert heading == ("heading", "8 x H200")
     assert (row, unit, level) == (
         ("memory/add", pytest.approx(77.25), 100.0, 100.0, [75.0], ""), "percent of the median", 100.0
     )  # fmt: skip
-
-
-def test_the_page_says_from_when_to_when_the_machines_were_checked(tmp_path: Path) -> None:
-    pytest.importorskip("jinja2")
-    times = ("2026-11-03T10:00:00", "2026-11-01T09:30:00", "2026-11-02T08:00:00")
-    fleet = [machine(f"node{at}", time=time) for at, time in enumerate(times)]
-    cli.main(["fleet", str(written(fleet, tmp_path)), "--html", str(tmp_path / "fleet.html")])
-    assert "Checked from 2026-11-01 09:30 to 2026-11-03 10:00 UTC" in (tmp_path / "fleet.html").read_text()
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Path) -> None:
@@ -498,24 +504,249 @@ NAMES = strategies.builds(
 
 @hypothesis.given(strategies.sets(NAMES | strategies.just("login"), min_size=1))
 def test_a_compressed_list_names_exactly_its_hosts(hosts: set[str]) -> None:
-    assert set(simulated.expanded(hostlist.compressed(hosts))) == hosts
+    assert set(simulated.expanded(command.slurm_hostlist(hosts))) == hosts
 
 
 def test_a_compressed_list_is_as_slurm_writes_it() -> None:
-    assert hostlist.compressed([f"node{number:02}" for number in (7, 1, 2, 3)]) == "node[01-03,07]"
-    assert hostlist.compressed(["node9", "node10", "login", "node007"]) == "login,node007,node[9-10]"
+    assert command.slurm_hostlist([f"node{number:02}" for number in (7, 1, 2, 3)]) == "node[01-03,07]"
+    assert command.slurm_hostlist(["node9", "node10", "login", "node007"]) == "login,node007,node[9-10]"
 
 
-def test_a_package_that_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+# vecadd fleet: what has changed since the run before.
+
+
+def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> outliers.Changes:
+    runs = [
+        {**content, "time": f"2026-11-0{day}T00:00:00"} for day, run in ((1, before), (2, after)) for content in run
+    ]
+    return outliers.find_changes(*outliers.find_last_runs(read(runs)), LEAST)
+
+
+def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
+    for unit, values in (("GB/s", [80.0, 130.0]), ("us", [130.0, 80.0])):
+        found = changed(machines(STEADY, unit=unit), machines([*STEADY[:-2], *values], unit=unit))
+        assert [cause.hosts for cause in found.worse] == [("node07",)]
+        assert [cause.hosts for cause in found.better] == [("node08",)]
+    assert found.noted == []
+
+
+@pytest.mark.parametrize(
+    ("others", "own", "which"), [(0.8, 1.0, "better"), (1.3, 1.0, "worse"), (1.3, 1.03, "worse"), (0.7, 0.9, "better")]
+)
+def test_a_machine_is_told_beside_what_the_others_have_become(others: float, own: float, which: str) -> None:
+    """Its figures may be as they were, or have gone the same way, but less far."""
+    before = machines([*STEADY, 100.0])
+    found = changed(before, machines([*(others * (value or 0) for value in STEADY), own * 100]))
+    told = {"worse": found.worse, "better": found.better}
+    assert [cause.hosts for cause in told.pop(which)] == [("node09",)]
+    assert list(told.values()) == [[]]
+    noted, beside = command.tables_of_changes(found)
+    assert (noted.title, beside.title) == ("since the last run", f"{which} than the others since the last run")
+    ((*_, after, then, share, score),) = [line.cells for line in beside.lines if line]
+    assert (after, then, share) == (f"{100 * own:.0f} GB/s", "100 GB/s", f"{100 * own:.0f} %")
+    assert (float(score) > 0) == (which == "better")
+
+
+def test_what_is_told_beside_the_others_is_shown_by_the_figure_that_is_farthest_from_them() -> None:
+    """The others have risen by 30 %: 101 % is farther from that than 120 %, though not from 100 %."""
+    before = [eight([100.0, 100.0], f"node{at}") for at in range(9)]
+    after = [eight([130.0, 130.0], f"node{at}") for at in range(8)]
+    (_, worse) = command.tables_of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
+    assert [line.cells[1:4] for line in worse.lines if line] == [("node8", "device memory/read", "101 GB/s")]
+
+
+@pytest.mark.parametrize("others", [0.8, 1.0, 1.25])
+def test_both_gpus_of_a_machine_hide_neither_their_own_change_nor_another_machines(others: float) -> None:
+    before = [eight([100.0, 100.3], f"node{at}") for at in range(12)]
+    values = {10: 80.0, 11: 125.0}
+    after = [eight([values.get(at, 100) * others, values.get(at, 100) * others], f"node{at}") for at in range(12)]
+    found = changed(before, after)
+    assert [(cause.level, cause.hosts) for cause in found.worse] == [("machine", ("node10",))]
+    assert [(cause.level, cause.hosts) for cause in found.better] == [("machine", ("node11",))]
+
+
+def test_several_machines_that_have_become_better_are_all_told() -> None:
+    found = changed(machines([100.0] * 12), machines([100.0] * 9 + [130.0] * 3))
+    assert [cause.hosts for cause in found.better] == [("node09",), ("node10",), ("node11",)]
+
+
+def test_two_healthy_runs_of_a_fleet_hardly_differ() -> None:
+    found = changed(simulated.fleet(200, 1), simulated.fleet(200, 2))
+    assert len(found.worse) + len(found.better) <= 2
+
+
+def test_what_has_changed_on_all_machines_is_told_once() -> None:
+    found = changed(machines(STEADY), machines([0.9 * (value or 0) for value in STEADY]))
+    assert found.worse == []
+    (note,) = found.noted
+    assert (note.what, note.before, note.after) == ("median of memory/add", "100 GB/s", "90 GB/s")
+    assert len(note.hosts) == len(STEADY)
+
+
+def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
+    for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
+        assert changed([machine(value=before)], [machine(value=after)]) == outliers.Changes()
+
+
+def test_a_load_that_has_changed_makes_no_machine_better_or_worse() -> None:
+    loads = [simulated.finding("conditions/host/load", "load", "host", value, "tasks") for value in (0.2, 2.1)]
+    before, after = (simulated.content("node1", [load]) for load in loads)
+    assert changed([before], [after]) == changed([after], [before]) == outliers.Changes()
+
+
+def test_what_is_better_on_all_machines_is_told_too() -> None:
+    found = changed(machines(STEADY), machines([1.1 * (value or 0) for value in STEADY]))
+    assert found.better == []
+    assert [(note.before, note.after) for note in found.noted] == [("100 GB/s", "110 GB/s")]
+
+
+def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
+    days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
+    newest, before = outliers.find_last_runs(read(days))
+    assert [check.figures[0].value for check in (*newest, *before.values())] == [4, 3]
+
+
+def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before() -> None:
+    found = changed([machine()], [machine(value=50.0, machine_type="7 x H200")])
+    assert [(found.worse, found.better), [note.what for note in found.noted]] == [([], []), ["machine type"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "told"),
+    [
+        (90.0, [89, 91], (1, 0)),
+        (90.0, [85, 99.5], (0, 0)),
+        (90.0, None, (1, 0)),
+        (110.0, [109, 111], (0, 1)),
+        (110.0, [100.5, 115], (0, 0)),
+    ],
+    ids=str,
+)
+def test_of_few_machines_the_intervals_decide(
+    value: float, interval: list[float] | None, told: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert cli.main(["fleet", ".", "--html", "page.html"]) == 2
-    assert capsys.readouterr().err == "vecadd fleet: a page needs jinja2: pip install 'vecadd[fleet]'\n"
+    after = machine(value=value)
+    after["findings"][0]["interval"] = interval
+    found = changed([machine()], [after])
+    assert (len(found.worse), len(found.better)) == told
 
 
-def test_a_number_that_no_float_holds_is_of_a_broken_file(tmp_path: Path) -> None:
-    content = machine()
-    content["findings"][0]["value"] = 10**400
-    with pytest.raises(ValueError, match="is no file of vecadd check"):
-        checks.of(tmp_path / "x.json", content)
+@pytest.mark.parametrize(("value", "told"), [(95.1, 0), (94.9, 1)])
+def test_of_few_machines_a_change_counts_from_the_smallest_of_interest_on(value: float, told: int) -> None:
+    assert LEAST == 0.05
+    assert len(changed([machine()], [machine(value=value)]).worse) == told
+
+
+def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
+    (better,) = command.tables_of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
+    assert better.title == "better than in the last run"
+    assert [line.cells[3:6] for line in better.lines if line] == [("130 GB/s", "100 GB/s", "130 %")]
+
+
+def test_a_new_verdict_and_a_new_type_are_told() -> None:
+    found = changed([machine()], [machine(status="failed", machine_type="7 x H200")])
+    assert [(note.what, note.before, note.after) for note in found.noted] == [
+        ("machine type", "8 x H200", "7 x H200"),
+        ("verdict", "passed", "failed"),
+    ]
+
+
+# vecadd fleet: how far a figure is from its peers, and how far it may be; by hand and by published quantiles.
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "table", "found"),
+    [(0.975, 5, 2.571, 2.567765), (0.995, 3, 5.841, 5.6461075), (0.95, 10, 1.812, 1.8124156)],
+)
+def test_students_quantile_is_that_of_the_tables_by_its_expansion(
+    probability: float, freedom: float, table: float, found: float
+) -> None:
+    assert student_quantile(probability, freedom) == pytest.approx(table, rel=0.04)
+    assert student_quantile(probability, freedom) == pytest.approx(found, rel=1e-6)
+
+
+def test_a_score_is_the_distance_from_the_median_by_the_mad() -> None:
+    """Of 0, 1, 2, 3, 4, 6 and -50 hundredths: the median is 2, and the distances from it 0, 1, 1, 2, 2, 4 and 52."""
+    judged = compare_with_peers(np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.06, -0.5]), 0.05)
+    assert judged.deviations == pytest.approx([-0.02, -0.01, 0.0, 0.01, 0.02, 0.04, -0.52])
+    assert judged.scores == pytest.approx(judged.deviations / (1.4826 * 0.02))
+    assert judged.fence == pytest.approx(student_quantile(1 - 0.05 / 7, 0.37 * 6) * 1.4826 * 0.02)
+
+
+def test_the_fence_is_farther_the_more_is_compared_and_never_nearer_than_what_is_of_interest() -> None:
+    figures = np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.06, -0.5])
+    assert compare_with_peers(figures, 0.05, 1000).fence == pytest.approx(
+        student_quantile(1 - 0.05 / 1000, 0.37 * 6) * 1.4826 * 0.02
+    )
+    assert compare_with_peers(figures, 0.05, 3).fence == compare_with_peers(figures, 0.05).fence
+    assert compare_with_peers(np.zeros(9), 0.05).fence == -log(0.95)
+    equal = compare_with_peers(np.array([0.0] * 8 + [-0.7]), 0.05)
+    assert equal.scores[-1] == pytest.approx(-0.7 / 1e-4)
+
+
+@pytest.mark.parametrize(("count", "best"), [(999, 0.3), (2999, 0.1)])
+def test_what_the_best_are_above_the_median_others_may_be_below_but_for_freaks(count: int, best: float) -> None:
+    """The very best one is none, nor is one in a thousand more."""
+    figures = np.zeros(count)
+    figures[:4] = (0.9, 0.3, 0.2, 0.1)
+    assert compare_with_peers(figures, 0.05).fence == pytest.approx(2.5 * best)
+
+
+# Fleets of a thousand machines with planted faults: what is found, how many false alarms, by this method and others.
+#
+# docs/fleet.md has the counts.
+
+
+MACHINES, SEEDS = 1000, range(3)
+DOCUMENT = Path(__file__).parents[2] / "docs" / "fleet.md"
+
+
+def scored(logarithms: Numbers) -> tuple[Numbers, Numbers, float]:
+    deviations = logarithms - np.median(logarithms)
+    sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), 1e-4)
+    return deviations, deviations / sigma, sigma
+
+
+def fixed(logarithms: Numbers, least: float, comparisons: int = 0) -> Unlike:
+    deviations, scores, _ = scored(logarithms)
+    return Unlike(deviations, scores, -log(1 - least))
+
+
+def plain(logarithms: Numbers, least: float, comparisons: int = 0) -> Unlike:
+    deviations, scores, sigma = scored(logarithms)
+    return Unlike(deviations, scores, 3.5 * sigma)
+
+
+METHODS = {
+    "5 % below the median": fixed,
+    "modified z-score, 3.5": plain,
+    "the method of `vecadd fleet`": compare_with_peers,
+}
+
+
+@pytest.mark.slow
+def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {method: [0, 0, 0] for method in METHODS}
+    for seed in SEEDS:
+        faults = simulated.planted(simulated.hosts(MACHINES), seed)
+        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
+        for name, method in METHODS.items():
+            monkeypatch.setattr(outliers, "compare_with_peers", method)
+            found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
+            for at, more in enumerate((len(found & set(faults)), len(faults), len(found - set(faults)))):
+                counts[name][at] += more
+    found, planted, false = counts["the method of `vecadd fleet`"]
+    assert found == planted == 28 * len(SEEDS)
+    assert false <= len(SEEDS)
+    text = DOCUMENT.read_text()
+    lines = [f"| {name} | {found} of {planted} | {false} |" for name, (found, planted, false) in counts.items()]
+    assert [line for line in lines if line not in text] == []
+
+
+@pytest.mark.slow
+def test_a_healthy_fleet_has_next_to_no_false_alarm() -> None:
+    false = 0
+    for seed in SEEDS:
+        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
+        false += len(simulated.places(outliers.find_outliers(fleet, 0.05).causes))
+    assert false <= len(SEEDS)

@@ -2,9 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, cycle, pairwise
 from pathlib import Path
-from types import ModuleType
+from random import Random
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,10 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
-from vecadd.judge import KINDS, Verdict, command, foresight, judge, run
+from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
+from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Rejection, Session
+from vecadd.judge.verdict import Timed
 from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
@@ -31,7 +35,7 @@ LIMITS = {"device": {"gbps": GBPS, "read_gbps": GBPS, "write_gbps": GBPS}, "laun
 def on_the_double(double: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The child has the double as well. The probes, which take seconds there, are not made."""
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS)
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS)
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_a_cu_file_that_does_not_compile_is_rejected(tmp_path: Path) -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    """One is above, and the one that is about time, which only a GPU has, in test_judge_foresight.py."""
+    """One is above, and the one that is about time, which only a GPU has, below."""
     assert {kind for kind, *_ in TRICKS.values()} == set(KINDS) - {"L2 warmed", "does not compile"}
 
 
@@ -132,7 +136,7 @@ def accepted(runtime: str | None) -> Verdict:
         pytest.skip("needs the CUDA-runtime double")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-        patch.setattr(run, "_probed", lambda *ignored: LIMITS)
+        patch.setattr(run, "_probe_limits", lambda *ignored: LIMITS)
         return judge(vecadd.add, sizes=[9000, 200], rounds=5)
 
 
@@ -160,7 +164,7 @@ def test_what_fits_in_the_l2_has_no_limit(accepted: Verdict) -> None:
 
 
 def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "MORE", float("inf"))  # times mean nothing here
+    monkeypatch.setattr(session, "MORE", float("inf"))  # times mean nothing here
     verdict = judge(vecadd.add, sizes=[180_000], rounds=1)
     (size,) = verdict.sizes
     assert size.limit == size.bytes / (1e9 * GBPS)
@@ -179,15 +183,15 @@ def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(m
 def test_a_time_that_nothing_allows_is_rejected(
     part: dict[str, Any], n: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foresight, "MORE", float("inf"))
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | part)
+    monkeypatch.setattr(session, "MORE", float("inf"))
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | part)
     verdict = judge(vecadd.add, sizes=[n], rounds=1)
     assert verdict.kind == "returned early"
     assert words in verdict.words
 
 
 def test_a_tiny_addition_may_be_quicker_than_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
+    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
     assert judge(vecadd.add, sizes=[200], rounds=1).accepted
 
 
@@ -356,3 +360,291 @@ def test_help_says_that_it_is_no_sandbox(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         cli.main(["judge", "--help"])
     assert "no sandbox" in capsys.readouterr().out
+
+
+# Where the arrays of a judged call lie: apart, in their memory, and aligned as was asked.
+
+
+ROOMS = [GuardedArrays(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]
+
+
+def places(room: GuardedArrays, alignment: int | None) -> list[tuple[int, int, int]]:
+    draw = Random(0).randrange
+    return [room.aligned(draw) if alignment is None else room.misaligned(draw, alignment) for _ in range(50)]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+@pytest.mark.parametrize("alignment", [None, 16])
+def test_the_arrays_have_guards_around_them(room: GuardedArrays, alignment: int | None) -> None:
+    guard = GUARD // room.itemsize
+    for a, b, out in places(room, alignment):
+        ends = [begin + room.n for begin in (a, b, out)]
+        gaps = [a, b - ends[0], out - ends[1], room.elements - ends[2]]
+        assert min(gaps) >= guard - LINE
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_aligned_ones_are_on_lines(room: GuardedArrays) -> None:
+    assert {begin * room.itemsize % LINE for place in places(room, None) for begin in place} == {0}
+
+
+@pytest.mark.parametrize("alignment", [4, 16, 64])
+def test_misaligned_ones_are_aligned_as_asked_and_no_more(alignment: int) -> None:
+    offsets = {begin * 4 % LINE for place in places(GuardedArrays(1000, 4), alignment) for begin in place}
+    assert {offset % alignment for offset in offsets} == {0}
+    assert any(offset % (2 * alignment) for offset in offsets)
+
+
+def test_each_place_is_another() -> None:
+    assert len(set(places(GuardedArrays(5000, 4), None))) > 40
+
+
+# The verdict's clock: which rung is nearest, what is timed beside it, and which times are believed.
+
+
+RUNGS = [{"name": name} for name in ("slow", "near", "refuses", "tuned")]
+
+
+class MadeUp:
+    """A session whose calls take what a test gives them, in order; the contestant's first calls take longer."""
+
+    def __init__(self) -> None:
+        self.order: list[str | None] = []
+        self.random = SimpleNamespace(shuffle=lambda names: None)
+        self._seconds: dict[str | None, Iterator[float]] = {
+            None: chain([50.0, 9.0, 4.0], cycle([4.0, 6.0, 5.0])),
+            "slow": cycle([40.0]),
+            "near": chain([60.0, 5.0, 70.0], cycle([2.0, 2.0, 5.0])),
+            "tuned": chain([3.0] * 3, cycle([1.0, 3.0, 2.0])),
+        }
+
+    def near(self, n: int) -> int:
+        return n - 7
+
+    def stage(self, n: int) -> Any:
+        return SimpleNamespace(n=n)
+
+    def drop(self) -> None:
+        self.order.append("dropped")
+
+    def seconds(self, room: Any, where: str, *, rung: str | None = None) -> float:
+        self.order.append(rung)
+        if rung == "refuses":
+            raise RejectedError(Rejection("raises", "ValueError: too few elements"))
+        return next(self._seconds[rung])
+
+
+def test_the_nearest_rung_is_that_whose_best_look_is_nearest_to_the_last_warm_call() -> None:
+    session = MadeUp()
+    timed = verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+    assert timed == Timed(
+        asked=1000, n=993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0), rung="near",
+        rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
+    )  # fmt: skip
+    looks = [None] * 3 + ["slow"] * 3 + ["near"] * 3 + ["refuses"] + ["tuned"] * 3
+    assert session.order == [*looks, *[None, "tuned", "near"] * 3, "dropped"]
+
+
+def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
+    session = MadeUp()
+
+    def wrong(*arguments: Any, rung: str | None = None) -> float:
+        if rung is None:
+            return 1.0
+        raise RejectedError(Rejection("wrong sum", "element 0"))
+
+    session.seconds = wrong  # type: ignore[method-assign]
+    with pytest.raises(RejectedError, match="wrong sum: element 0"):
+        verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("n", "seconds", "words"),
+    [
+        (1 << 20, 0.99e-6, "1048576 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+        (1 << 20, 1.99e-6, "1048576 elements, where a kernel that does nothing takes 2 us at least"),
+        (1 << 20, 2e-6, None),
+        (1024, 1.99e-6, "1024 elements, where a kernel that does nothing takes 2 us at least"),
+        (1023, 1.99e-6, None),
+        (1023, 0.99e-6, "1023 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+    ],
+)
+def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
+    n: int, seconds: float, words: str | None
+) -> None:
+    timed = Timed(n, n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    if words is None:
+        run._refuse_impossible_time(timed, 1e-6, 2e-6)
+        return
+    with pytest.raises(RejectedError) as raised:
+        run._refuse_impossible_time(timed, 1e-6, 2e-6)
+    assert raised.value.finding.kind == "returned early"
+    assert raised.value.finding.words.endswith(words)
+
+
+def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
+    timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    held: list[float] = []
+    monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
+    monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: held.extend(least))
+    monkeypatch.setattr(run, "_advise", lambda *arguments: ())
+    gpu = {"cc_major": 9, "cc_minor": 0, "l2": 2 * 10**6}
+    probed = {"device": {"gbps": 100.0}, "launch": {"kernel_seconds": 4e-6}}
+    size = run._time_size(SimpleNamespace(itemsize=4), 10**6, gpu, "float32", probed, 3, lambda what: None)  # type: ignore
+    assert held == pytest.approx([10e6 / 105e9, 3.6e-6])
+    assert size.limit == pytest.approx(12e6 / 100e9)
+
+
+def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
+    """100 us and one and a half times what the contestant took to queue its last call, up to 5 ms of it; 10 ms more
+    where it holds kernels back."""
+    nothing = (0,) * 5
+    answer = {"regions": [nothing] * 7, "at_rest": nothing, "later": nothing, "persisting": 0, "unordered": False}
+    took, asked = iter([2e-3, 1.0, 0.0]), []
+
+    def ask(timeout: float, **question: Any) -> dict[str, Any]:
+        asked.append(question)
+        return answer | {"seconds": 1.0, "host": next(took)} if question["ask"] == "call" else {}
+
+    session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
+    room = session.stage(1000)
+    for _ in range(3):
+        session.call(room, (0, 0, 0), "here", held=True)
+    hows = [question["how"] for question in asked if question["ask"] == "call"]
+    delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
+    assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)
+    assert [how["hold"] for how in hows] == pytest.approx([2e9 * (delay + 9.9e-3) for delay in delays], abs=1)
+
+
+def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:
+    memory, most = 60 << 20, (4 << 20) // 4
+    assert run._choose_sizes([most, 1], 4, memory) == [most, 1]
+    with pytest.raises(ValueError, match=f"sizes must be 1 to {most} elements, .* not {most + 1}"):
+        run._choose_sizes([most + 1], 4, memory)
+    assert run._choose_sizes(None, 4, memory) == [2**16, 2**20]
+
+
+def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(spec: Any) -> Any:
+        raise RuntimeError("it has begun")
+
+    monkeypatch.setattr(run, "Child", begin)
+    with pytest.raises(RuntimeError, match="it has begun"):
+        judge(vecadd.add, alignment=LINE)
+    with pytest.raises(ValueError, match=f"to {LINE}, not {2 * LINE}"):
+        judge(vecadd.add, alignment=2 * LINE)
+
+
+# Whether a contestant is faster on operands that it can foresee: told by times, which only a GPU has. Here a child
+# that is made up takes the times that a test gives it.
+
+CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
+NOTHING = (0,) * 5
+ANSWER = {
+    "host": 0.0,
+    "regions": [NOTHING] * 7,
+    "at_rest": NOTHING,
+    "later": NOTHING,
+    "persisting": 0,
+    "unordered": False,
+}
+
+
+class MadeUpChild:
+    """A child whose calls take `known` seconds where the set is the one that came after the same set before, else 1."""
+
+    def __init__(self, known: float) -> None:
+        self.known = known
+        self.asked: list[dict[str, Any]] = []
+        self.follower: dict[str, str] = {}
+        self.last = ""
+
+    def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
+        self.asked.append(question)
+        if question["ask"] != "call":
+            return {}
+        foreseen = self.follower.get(self.last) == question["stage"]
+        self.follower[self.last] = self.last = question["stage"]
+        return ANSWER | {"seconds": self.known if foreseen else 1.0}
+
+    def sets(self) -> list[str]:
+        """Those of the calls that are timed, in order."""
+        return [asked["stage"] for asked in self.asked if asked["ask"] == "call" and asked["how"]["bare"]]
+
+
+def check(child: Any) -> str:
+    return session.check_foresight(Session(child, CLOCK, 4, timeout=1.0))
+
+
+@pytest.mark.parametrize("known", [1.0, 0.95, 1.3])
+def test_as_fast_in_any_order_is_right(known: float) -> None:
+    assert "in a known order" in check(MadeUpChild(known))
+
+
+def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
+    with pytest.raises(RejectedError) as found:
+        check(MadeUpChild(known=0.8))
+    assert found.value.finding.kind == "L2 warmed"
+    assert "1.25 times as fast" in found.value.finding.words
+
+
+def test_each_set_is_twice_the_l2() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    stages = [asked for asked in child.asked if asked["ask"] == "stage"]
+    assert len({asked["stage"] for asked in stages}) == len(stages) == session.SETS
+    assert {asked["n"] for asked in stages} == {2 * CLOCK["l2"] // (3 * 4)}
+
+
+def test_known_and_other_orders_take_turns() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    sets, lap = child.sets(), [f"set {index}" for index in range(session.SETS)]
+    others = (session.LAPS - 1) * session.SETS
+    turn = session.LAPS * session.SETS + others
+    assert len(sets) == session.ROUNDS * turn
+    for begin in range(0, len(sets), turn):
+        assert sets[begin : begin + turn - others] == lap * session.LAPS
+
+
+def test_in_other_orders_no_set_comes_early_or_after_the_same_one_again() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    begin = session.LAPS * session.SETS
+    sets = child.sets()[: begin + (session.LAPS - 1) * session.SETS]
+    follower: dict[str, str] = {}
+    for at, (before, now) in enumerate(pairwise(sets), start=1):
+        if at >= begin:
+            assert now not in sets[at - 2 : at]
+            assert follower[before] != now
+        follower[before] = now
+
+
+def test_nothing_is_prepared_between_timed_calls() -> None:
+    child = MadeUpChild(1.0)
+    check(child)
+    timed = [asked for asked in child.asked if asked["ask"] == "call" and asked["how"]["bare"]]
+    assert not any(asked["flush"] for asked in timed)
+    assert len({(asked["stage"], asked["start"]) for asked in timed}) == session.SETS
+
+
+def test_timed_calls_find_the_l2_full_where_the_operands_take_a_sixteenth_of_it() -> None:
+    child = MadeUpChild(1.0)
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    for n in (5461, 5462):
+        session.seconds(session.stage(n), "timed")
+    assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
+
+
+def test_sizes_and_places_are_drawn() -> None:
+    """100 draws of a number of which there are more than 50 never give the same one throughout."""
+    child = MadeUpChild(1.0)
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    assert len({session.near(1 << 20) for _ in range(100)}) > 1
+    room = session.stage(1 << 20)
+    for _ in range(100):
+        session.seconds(room, "timed")
+    calls = [asked for asked in child.asked if asked["ask"] == "call"]
+    assert len({asked["start"] for asked in calls}) > 1
+    assert len({asked["how"]["pokes"] for asked in calls}) > 1

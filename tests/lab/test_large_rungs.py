@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _core, _host
+from vecadd import _core, _machine
 
 N = 2**31 + 5
 SMALL = 2**24  # whose time predicts that of N
@@ -66,7 +66,7 @@ def test_a_rung_adds_more_than_2_to_the_31_elements(name: str, runtime: str | No
     if seconds > SECONDS:
         assert rung["blocks"] == 1, f"{seconds:.1f} s: only rungs of one block are as slow"
         pytest.skip(f"would take {seconds:.0f} s")
-    if _host.memory_available() < 4 * array or gpu["memory"] < 4 * array:
+    if _machine.memory_available() < 4 * array or gpu["memory"] < 4 * array:
         pytest.skip(f"needs {4 * array / 1e9:.0f} GB of memory, on the host and on the GPU")
     of = operands.of(dtype)
     (_core.poison if rung["sum"] == "written" else _core.clear)(of.out)

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from vecadd import _core, ladder
+from vecadd import _core, code, ladder
 from vecadd.bench.contestants import load_instruction
-from vecadd.code import disassembler
 
 pytestmark = pytest.mark.no_native
 
@@ -16,9 +15,9 @@ LOAD = re.compile(r"\b(?:LDG|LDGSTS|UBLKCP|UTMALDG)\b[.\w]*")
 
 @pytest.fixture(autouse=True)
 def built_for_sm_90() -> None:
-    if disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.kernels():
+    if code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
+    if "sm_90" not in code.find_cubins():
         pytest.skip("the extension has no machine code for sm_90")
 
 
@@ -48,8 +47,8 @@ def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
 def test_an_asynchronous_copy_is_named_by_its_width_and_way(bytes_: int, through_l1: int) -> None:
     """Copies of less than 16 bytes have no way past the L1."""
     way = f"async_copy_addI13f32_componentLj{bytes_}ELb{int(through_l1 or bytes_ < 16)}ELj2E"
-    (kernel,) = [name for name in disassembler.kernels()["sm_90"] if way in name]
-    loads = LOAD.findall(disassembler.listings([kernel], "sm_90")[kernel])
+    (kernel,) = [name for name in code.find_cubins()["sm_90"] if way in name]
+    loads = LOAD.findall(code.disassemble([kernel], "sm_90")[kernel])
     named = load_instruction(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
     assert {load for load in loads if load.startswith("LDGSTS")} == {named}
 

@@ -13,10 +13,11 @@ from conftest import TESTS, child_environment
 from benchmarks.tables import sweeps
 from vecadd import _core, cli
 from vecadd.bench import probes, steps
+from vecadd.bench.operands import Buffers
 from vecadd.figures import Figure, read_run
-from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
-from vecadd.profile.ncu import ProfilerError, RefusedError, find
-from vecadd.profile.spec import Spec
+from vecadd.profile import child, command, events, metrics, ncu
+from vecadd.profile.child import ProfiledRung
+from vecadd.profile.ncu import ProfilerError, ProfilerUnavailableError, find_ncu
 
 pytestmark = pytest.mark.no_native
 
@@ -58,12 +59,12 @@ def test_the_newest_profiler_of_the_usual_folders_is_found(
         tool = tmp_path / f"cuda-{version}" / "bin" / "ncu"
         tool.parent.mkdir(parents=True)
         tool.touch()
-    assert find() == tmp_path / "cuda-13.0" / "bin" / "ncu"
+    assert find_ncu() == tmp_path / "cuda-13.0" / "bin" / "ncu"
 
 
 def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> None:
     installed = profiler("ncu")
-    assert find() == installed
+    assert find_ncu() == installed
 
 
 # Run
@@ -99,20 +100,20 @@ def test_the_file_holds_all_that_the_profiler_said(
 @pytest.mark.parametrize(
     "spec",
     [
-        Spec("chunked", "float16", 5000, 64, (("chunk", 1024),)),
-        Spec("single_block", "float32", 1000),  # adds to what there is
-        Spec("atomic", "float32", 100, 64),  # each thread does
-        Spec("race", "float32", 100),
-        Spec("tuned", "bfloat16", 1000),
-        Spec("half2", "float16", 1001),
-        Spec("launch_loop", "float32", 1000, 0, (("adds", 10),)),
-        Spec("graph", "float32", 1000, 0, (("adds", 10),)),
+        ProfiledRung("chunked", "float16", 5000, 64, (("chunk", 1024),)),
+        ProfiledRung("single_block", "float32", 1000),  # adds to what there is
+        ProfiledRung("atomic", "float32", 100, 64),  # each thread does
+        ProfiledRung("race", "float32", 100),
+        ProfiledRung("tuned", "bfloat16", 1000),
+        ProfiledRung("half2", "float16", 1001),
+        ProfiledRung("launch_loop", "float32", 1000, 0, (("adds", 10),)),
+        ProfiledRung("graph", "float32", 1000, 0, (("adds", 10),)),
     ],
     ids=lambda spec: spec.rung,
 )
-def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
-    assert Spec.of(spec.as_dict()) == spec
-    child.run(spec)
+def test_the_child_runs_every_kind_of_rung(spec: ProfiledRung, device: int) -> None:
+    assert ProfiledRung.of(spec.as_dict()) == spec
+    child.run_rung(spec)
 
 
 def test_a_block_and_a_parameter_are_given_to_the_rungs_that_have_them() -> None:
@@ -205,7 +206,7 @@ def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
 @pytest.mark.parametrize("rung", ["atomic", "grid_stride", "race"])
 def test_rungs_that_accumulate_begin_at_0_each_time(rung: str, device: int) -> None:
     """Their sum is checked after nine runs."""
-    launch = own.profile(Spec(rung, "float32", 1000), None, "because")
+    launch = events.profile_kernel(ProfiledRung(rung, "float32", 1000), None, "because")
     assert launch.why == "because"
     assert launch.found["duration"] > 0
 
@@ -333,30 +334,30 @@ RAW = """==PROF== Connected to process 4711 (/usr/bin/python3)
 
 
 def test_the_rungs_first_launch_is_read_and_not_the_delay() -> None:
-    launch = ncu.launch(RAW)
+    launch = ncu.read_launch(RAW)
     assert launch is not None
     assert launch.kernel == "void f(int *, int)"
-    assert metrics.of(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
+    assert metrics.select_metrics(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
 
 
 def test_what_is_no_number_is_not_there() -> None:
-    launch = ncu.launch(RAW)
+    launch = ncu.read_launch(RAW)
     assert launch is not None
     assert {"a.b", "made.up"}.isdisjoint(launch.raw)
 
 
 def test_a_page_without_launches_has_none() -> None:
-    assert ncu.launch('"ID","Kernel Name","x"\n"","","%"\n') is None
+    assert ncu.read_launch('"ID","Kernel Name","x"\n"","","%"\n') is None
 
 
 def test_another_text_is_no_page() -> None:
     with pytest.raises(ProfilerError, match="it said: ==ERROR== no"):
-        ncu.launch("==ERROR== no\n")
+        ncu.read_launch("==ERROR== no\n")
 
 
 def test_pages_without_rules_or_instructions_are_empty() -> None:
-    assert ncu.rules('"ID","Kernel Name","Metric Name"\n"0","f","x"\n') == ()
-    assert ncu.loads("==WARNING== No source\n") == ({}, None)
+    assert ncu.read_rules('"ID","Kernel Name","Metric Name"\n"0","f","x"\n') == ()
+    assert ncu.count_loads("==WARNING== No source\n") == ({}, None)
 
 
 def test_loads_are_counted_by_kind() -> None:
@@ -368,7 +369,7 @@ def test_loads_are_counted_by_kind() -> None:
 "3","0x30","      LDS.128 R4, [R3] ","7","30"
 "4","0x40","      STG.E desc[UR4][R2.64], R4 ","7","5"
 """
-    found, instructions = ncu.loads(source)
+    found, instructions = ncu.count_loads(source)
     assert (list(found.items()), instructions) == ([("LDG.E.128.CONSTANT", 2000), ("LDGSTS.E.BYPASS.128", 30)], 2065)
 
 
@@ -379,20 +380,20 @@ def test_samples_serve_where_the_averages_are_missing() -> None:
         "smsp__pcsamp_warps_issue_stalled_selected": (20.0, ""),
         "smsp__pcsamp_warps_issue_stalled_short_scoreboard": (20.0, ""),
     }
-    shares = stalls.of(raw)
+    shares = metrics.stall_shares(raw)
     assert shares == {"long_scoreboard": 0.6, "selected": 0.2, "short_scoreboard": 0.2}
-    assert stalls.share(stalls.REASONS[0], shares) == pytest.approx(0.8)
-    assert stalls.of({}) == {}
+    assert metrics.share_of_reason(metrics.REASONS[0], shares) == pytest.approx(0.8)
+    assert metrics.stall_shares({}) == {}
     averages = {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": (2.0, "")}
-    assert stalls.of(raw | averages) == {"wait": 1.0}
+    assert metrics.stall_shares(raw | averages) == {"wait": 1.0}
 
 
 def test_the_documents_reasons_and_rungs_have_their_place() -> None:
-    titles = [reason.title for reason in stalls.REASONS]
+    titles = [reason.title for reason in metrics.REASONS]
     assert {"all scoreboard", "long scoreboard", "short scoreboard", "execution dependency"} <= set(titles)
-    assert {title for said in documents.STALLS.values() for title in said.values()} <= set(titles)
+    assert {title for said in metrics.DOCUMENT_STALLS.values() for title in said.values()} <= set(titles)
     keys = {row.key for row in metrics.ROWS}
-    for figures in documents.FIGURES.values():
+    for figures in metrics.DOCUMENT_FIGURES.values():
         assert all(set(values) <= keys for values in figures.values())
 
 
@@ -431,13 +432,13 @@ def test_a_transfer_rung_shows_shares_and_rates(
 
 
 def test_the_parts_of_a_timeline_add_up() -> None:
-    events = [
+    timeline = [
         ("to_device", 0, 0, 0.0, 2.0),
         ("to_device", 1, 1, 0.0, 4.0),  # queued at the same time, and carried after it
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = transfers.of_events(Spec("streams2", "float16", 3000), steps.steps(events))
+    transfer = events.transfer_of_events(ProfiledRung("streams2", "float16", 3000), steps.steps(timeline))
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),
@@ -458,12 +459,12 @@ def test_the_parts_of_a_timeline_add_up() -> None:
 def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtime: str | None) -> None:
     if runtime != "gpu":
         pytest.skip("needs a GPU")
-    spec = Spec(rung, "float32", 1 << 22)
+    spec = ProfiledRung(rung, "float32", 1 << 22)
     try:
-        launch = ncu.profile(spec)
-    except RefusedError as error:
+        launch = ncu.profile_launch(spec)
+    except ProfilerUnavailableError as error:
         pytest.skip(f"needs a profiler: {error}")
-    found, facts = metrics.of(launch.raw), _core.rung_facts(rung, "float32", spec.n)
+    found, facts = metrics.select_metrics(launch.raw), _core.rung_facts(rung, "float32", spec.n)
     assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
     assert (found["registers"], found["block"], found["grid"]) == (
         max(facts["registers"], 16),  # no thread gets fewer
@@ -473,6 +474,35 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     assert found["occupancy"] == pytest.approx(100 * facts["occupancy"], abs=0.1)
     assert found["threads"] == found["block"] * found["grid"]
     assert next(iter(launch.executed)) == spec.facts["load"]
-    shares = stalls.of(launch.raw)
+    shares = metrics.stall_shares(launch.raw)
     assert max(shares, key=lambda name: shares[name]) == "long_scoreboard"
     assert launch.rules
+
+
+# vecadd profile without Nsight Compute: the time of a launch by its events, and where the table goes.
+
+
+def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([9e-6, 1e-6, 8e-6, 2e-6, 7e-6, 3e-6, 4e-6, 40e-6, 50e-6])
+
+    def run(spec: ProfiledRung, watched: Callable[[Buffers], None]) -> None:
+        watched(Buffers(None, None, None, 0))
+
+    monkeypatch.setattr(events.child, "run_rung", run)
+    monkeypatch.setattr(events._core, "run_rung", lambda *arguments, **options: next(seconds))
+    found = events.profile_kernel(ProfiledRung("naive", "float32", 1000), 4e12, "because").found
+    assert found["duration"] == 7e-6
+    assert found["needed"] == pytest.approx(100 * 12_000 / 7e-6 / 4e12)
+    assert next(seconds, None) is None
+
+
+def test_the_table_is_on_stderr_where_the_file_is_stdout(
+    device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(ncu, "FOLDERS", ())
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    assert cli.main(["profile", "naive", "--n", "1000", "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert [row["rung"] for row in json.loads(printed.out)["rows"]] == ["naive"]
+    assert f"method: {command.METHOD_OF_EVENTS}" in " ".join(printed.err.split())

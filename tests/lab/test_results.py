@@ -18,14 +18,15 @@ from checks import H200
 from conftest import child_environment, run_child
 from made_up import plain_figure
 
-from vecadd import _nvidia_smi
+from vecadd import _machine
 from vecadd.bench import machine
 from vecadd.figures import SCHEMA, Run, json_text, read_fields, read_run, replace_file, write_run
 from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
 
-RECORDED = sorted((Path(__file__).parents[2] / "benchmarks" / "results").rglob("*.json"))
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RECORDED, RUNS = sorted(RESULTS.rglob("*.json")), sorted(RESULTS.glob("*/*.json"))
 
 KEYS = [
     "sweep",
@@ -94,6 +95,12 @@ def test_a_recorded_file_has_a_line_a_row(path: Path) -> None:
     rows = read_fields(path).get("rows", [])
     lines = path.read_text().splitlines()
     assert [json.loads(line.rstrip(",")) for line in lines if line.startswith("  {")] == rows
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_recorded_figure_has_the_rate_that_its_row_says(path: Path) -> None:
+    rates = [row["gbps"] for row in read_fields(path)["rows"]]
+    assert [figure.gbps for figure in read_run(path).figures] == [pytest.approx(rate) for rate in rates]
 
 
 def of_schema(path: Path, schema: object) -> Path:
@@ -392,9 +399,9 @@ def gpu_saying(microseconds: int, errors: int = 0) -> dict[str, str]:
 
 def test_the_conditions_of_a_run_count_its_own_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
     processes = [{"pid": "1"}, {"pid": "2"}]
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(1_000_000, 3)], compute_apps=processes))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[gpu_saying(1_000_000, 3)], compute_apps=processes))
     before = machine.conditions_now()
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(1_250_000, 3)], compute_apps=processes))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[gpu_saying(1_250_000, 3)], compute_apps=processes))
     conditions = machine.conditions_since(before)
     assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.25)
     assert (conditions["gpu_processes"], conditions["ecc_errors"]) == (2, 3)
@@ -403,9 +410,9 @@ def test_the_conditions_of_a_run_count_its_own_throttling(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("first", [True, False])
 def test_one_gpu_in_trouble_is_seen_whichever_it_is(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet, troubled = gpu_saying(0), gpu_saying(500_000, 2)
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[quiet, quiet]))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[quiet, quiet]))
     before = machine.conditions_now()
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[troubled, quiet] if first else [quiet, troubled]))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[troubled, quiet] if first else [quiet, troubled]))
     conditions = machine.conditions_since(before)
     assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.5)
     assert conditions["ecc_errors"] == 2
@@ -415,7 +422,9 @@ def test_what_all_gpus_count_is_added_up_and_one_that_does_not_say_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     silent = {**gpu_saying(0), machine.ECC_ERRORS: "[N/A]"}
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(250_000, 2), silent, gpu_saying(500_000, 3)]))
+    monkeypatch.setattr(
+        _machine, "query_nvidia_smi", answering(gpu=[gpu_saying(250_000, 2), silent, gpu_saying(500_000, 3)])
+    )
     conditions = machine.conditions_now()
     assert conditions["ecc_errors"] == 5
     assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.75)
@@ -447,9 +456,9 @@ def test_a_link_is_as_it_was_when_it_had_work(
         link = dict.fromkeys(machine.LINK.values(), "16") | {machine.LINK["generation"]: str(generation)}
         return [{field: value for field, value in link.items() if value != "None"}]
 
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=saying(before)))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=saying(before)))
     conditions = machine.conditions_now()
-    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=saying(after)))
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=saying(after)))
     (link,) = machine.conditions_since(conditions)["link_width"]
     assert link == {"generation": kept, "width": 16, "generation_max": 16, "width_max": 16}
 
@@ -499,7 +508,7 @@ def test_conditions_without_a_gpu_do_not_speak_of_one() -> None:
 
 
 def test_what_nobody_says_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nvidia_smi, "query", answering())
+    monkeypatch.setattr(_machine, "query_nvidia_smi", answering())
     conditions = machine.conditions_since(machine.conditions_now())
     assert conditions["gpu_processes"] is None
     assert conditions["ecc_errors"] is None

@@ -13,12 +13,12 @@ from checks import H200
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vecadd import compare
 from vecadd.check import expected
-from vecadd.check.measure import Measured
-from vecadd.check.rows import Row
-from vecadd.compare import figures, verdict
+from vecadd.check.document import read_check
+from vecadd.check.measure import Measured, Series
 from vecadd.figures import Figure, read_run, write_run
-from vecadd.fleet import changes, checks, outliers
+from vecadd.fleet import outliers
 
 pytestmark = pytest.mark.no_native
 
@@ -43,8 +43,8 @@ def test_a_bench_beside_itself_is_the_same_and_so_many_times_as_slow_beside_a_sl
         made = [slower(figure, by) for figure in MEASURED]
         write_run(tmp_path / name, made_up.META, made)
         assert read_run(tmp_path / name).figures == made
-        sides.append(figures.side(figures.read(figures.contents([tmp_path / name]))))
-    compared = verdict.of(*sides, LEAST).rows
+        sides.append(compare.side_of(compare.read_runs(compare.read_objects_of(tmp_path / name))))
+    compared = compare.compare_sides(*sides, LEAST).rows
     assert len(compared) == len({(figure.title, json.dumps(figure.params, default=str)) for figure in MEASURED})
     said = "same" if factor == 1 else "slower" if factor > 1 else "faster"
     for each in compared:
@@ -68,7 +68,7 @@ def fleet_of(values: dict[str, float], host: str, day: int = 1) -> dict[str, Any
 @FACTORS
 def test_of_ten_machines_one_that_is_other_by_a_factor_is_worse_by_it(unit: str, factor: float) -> None:
     contents = [fleet_of({unit: factor} if at == 7 else {}, f"node{at:02}") for at in range(10)]
-    found = outliers.of([checks.of(Path("x"), each) for each in contents], LEAST)
+    found = outliers.find_outliers([read_check(Path("x"), each) for each in contents], LEAST)
     goodness = factor if unit == "GB/s" else 1 / factor
     deviations = [each for cause in found.causes for each in cause.deviations]
     assert {each.host for each in deviations} == ({"node07"} if goodness < 1 else set())
@@ -82,9 +82,9 @@ def test_of_ten_machines_one_that_is_other_by_a_factor_is_worse_by_it(unit: str,
 
 @FACTORS
 def test_a_machine_that_has_changed_by_a_factor_is_worse_or_better_by_it(factor: float) -> None:
-    before, now = (checks.of(Path("x"), fleet_of({"GB/s": by}, "node1", day)) for by, day in ((1.0, 1), (factor, 2)))
-    newest, earlier = changes.last_runs([now, before])
-    found = changes.of(newest, earlier, LEAST)
+    before, now = (read_check(Path("x"), fleet_of({"GB/s": by}, "node1", day)) for by, day in ((1.0, 1), (factor, 2)))
+    newest, earlier = outliers.find_last_runs([now, before])
+    found = outliers.find_changes(newest, earlier, LEAST)
     told = [each for cause in found.worse + found.better for each in cause.deviations]
     assert (bool(found.worse), bool(found.better)) == (factor < 1, factor > 1)
     for each in told:
@@ -111,10 +111,10 @@ BOUNDS = {
 
 @given(kind=st.sampled_from(sorted(BOUNDS)), shares=st.lists(st.floats(0.9, 1.1), min_size=1, max_size=5))
 def test_the_median_of_the_rounds_decides_at_each_bound(kind: tuple[Any, Any, Any], shares: list[float]) -> None:
-    row = Row(*kind, values=[share * BOUNDS[kind] for share in shares])
+    row = Series(*kind, values=[share * BOUNDS[kind] for share in shares])
     probes, limits = {"host": 140.0, "numpy": 300e-9}, {0: {"launch": {"issued_seconds": 2.2e-6}}}
     measured = Measured(rows={row.title: row}, probes=probes, limits=limits)
-    expected.of_machine([H200], measured)
+    expected.expect_from_theory([H200], measured)
     assert row.bound == pytest.approx(BOUNDS[kind])
     good = sorted(shares, reverse=row.unit == "s")
     middle = (good[(len(good) - 1) // 2] + good[len(good) // 2]) / 2

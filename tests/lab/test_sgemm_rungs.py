@@ -111,7 +111,7 @@ def array(*shape: int) -> Any:
 
 REFUSED = {
     "one matrix": (lambda: (array(4, 5),), TypeError, "two-dimensional DeviceArrays of float32 in C order, and b is"),
-    "a vector": (lambda: (array(4, 5), array(5)), TypeError, "and b is none"),
+    "a vector": (lambda: (array(4, 5), array(5)), TypeError, "and b is not one"),
     "other rows": (lambda: (array(4, 5), array(6, 2)), ValueError, "a has 5 columns and b 6 rows"),
     "another out": (lambda: (array(4, 5), array(5, 2), array(2, 4)), ValueError, r"shape \(2, 4\), and the result \("),
 }  # fmt: skip

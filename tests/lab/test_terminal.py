@@ -12,7 +12,7 @@ from typing import TextIO
 import pytest
 from made_up import FIGURES
 
-from vecadd import _terminal
+from vecadd import _command
 from vecadd.bench.sweeps import make_tables
 from vecadd.tables import Screen, Style, Table, columns, prose, table_as_text
 
@@ -137,20 +137,20 @@ def told(terminal: tuple[TextIO, int]) -> str:
 def test_a_terminals_own_width_counts_and_columns_says_otherwise(
     terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _terminal.columns(terminal[0]) == 60
+    assert _command.terminal_columns(terminal[0]) == 60
     monkeypatch.setenv("COLUMNS", "100")
-    assert _terminal.columns(terminal[0]) == 100
+    assert _command.terminal_columns(terminal[0]) == 100
     monkeypatch.setenv("COLUMNS", "wide")
-    assert _terminal.columns(terminal[0]) == 60
+    assert _command.terminal_columns(terminal[0]) == 60
 
 
 def test_a_terminal_that_does_not_say_has_80_columns(terminal: tuple[TextIO, int]) -> None:
     termios.tcsetwinsize(terminal[0].fileno(), (0, 0))
-    assert _terminal.columns(terminal[0]) == 80
+    assert _command.terminal_columns(terminal[0]) == 80
 
 
 def test_what_is_no_terminal_has_no_width() -> None:
-    assert _terminal.columns(io.StringIO()) is None
+    assert _command.terminal_columns(io.StringIO()) is None
 
 
 def test_lines_continue_at_spaces_on_a_terminal(terminal: tuple[TextIO, int]) -> None:
@@ -188,7 +188,7 @@ def test_no_control_sequence_where_none_is_wanted(
 
 def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal[0])
-    with _terminal.status_line("bench") as tell:
+    with _command.status_line("bench") as tell:
         tell("12/50 ladder float32 2^26")
         assert told(terminal) == "\r\x1b[Kbench: 12/50 ladder float32 2^26"
         tell("12/50 " + "0123456789 " * 9)
@@ -203,7 +203,7 @@ def test_no_status_line_where_it_could_not_be_erased(
     file = io.StringIO() if plain == "pipe" else terminal[0]
     monkeypatch.setattr("sys.stderr", file)
     monkeypatch.setenv("TERM", "dumb")
-    with _terminal.status_line("bench") as tell:
+    with _command.status_line("bench") as tell:
         tell("probing")
     print("end", file=file)
     assert (file.getvalue() if isinstance(file, io.StringIO) else told(terminal)) == "end\n"

@@ -229,7 +229,7 @@ REFUSED = {
         ("pageable", "int64", {"kernel": 4}),
         "the kernel single_thread does not take elements of this dtype",
     ),
-    "a kernel that would add to out": (("zero_copy", "float32", {"kernel": 6}), "adds to what out holds"),
+    "a kernel that would add to out": (("zero_copy", "float32", {"kernel": 6}), "adds to the contents of out"),
     "no such kernel": (("pageable", "float32", {"kernel": 8}), r"kernel \(0 naive, .*\) must be 0 to 7, not 8"),
     "a chunk of nothing": (("streams2", "float32", {"chunk": 0}), "chunk .* must be 1024 to "),
     "a block": (("pageable", "float32", {"block": 64}), "block is for device rungs"),

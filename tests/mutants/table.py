@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "a plan's rounding at its call",
         "csrc/choose/plan.c",
-        "plan->chosen && !may_leave_host(plan)",
-        "false",
+        " || !fpenv_is_default(fpenv_get()))) {",
+        ")) {",
         "tests/add/test_routes.py",
         "rounds_and_flushes",
     ),
@@ -159,7 +159,7 @@ MUTANTS = (
     Mutant(
         "stream join",
         STREAM,
-        "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
+        "result = CUDA_CALL(status, cudaStreamWaitEvent, after, event, cudaEventWaitDefault);",
         "(void)after;",
         ORDER,
         "two_producers",
@@ -223,7 +223,7 @@ MUTANTS = (
     Mutant(
         "what a borrower wrote",
         "csrc/gpu/buffer.c",
-        "return device_buffer_moved(block) ? NULL : block->drop.stream;",
+        "return is_moved(block) ? NULL : block->drop.stream;",
         "return block->drop.stream;",
         OFFERED,
         "later_work",
@@ -295,9 +295,9 @@ MUTANTS = (
     ),
     Mutant(
         "a plan on a stream that the capture leads to",
-        "csrc/gpu/plan_graph.c",
-        "return stream_any_captures(plan->device, plan->stream, plan->join, (size_t)plan->joins, any, status);",
-        "return stream_captures(plan->device, plan->stream, any, status);",
+        "csrc/gpu/graph.c",
+        "stream_any_captures(work->device, work->stream, work->join, work->joins, &captures, status);",
+        "stream_captures(work->device, work->stream, &captures, status);",
         CAPTURES,
         "a_plan_on_a_stream",
     ),
@@ -319,7 +319,7 @@ MUTANTS = (
     ),
     Mutant(
         "a query in relaxed mode",
-        "csrc/gpu/capture_mode.c",
+        "csrc/gpu/device.c",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;",
         CAPTURES,
@@ -335,7 +335,7 @@ MUTANTS = (
     ),
     Mutant(
         "producers in lists",
-        "csrc/py/calls/batch.c",
+        "csrc/py/calls/pairs.c",
         "survey->reader.defers = !survey->stream;",
         "survey->reader.defers = false;",
         CAPTURES,
@@ -345,13 +345,13 @@ MUTANTS = (
     Mutant(
         "record_stream",
         RELEASE,
-        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "library_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
         "false",
         ORDER,
         "third_stream",
     ),
     Mutant(
-        "record_stream of lists", RELEASE, "interop_record_stream(library, object, stream)", "0", ORDER, "third_stream"
+        "record_stream of lists", RELEASE, "library_record_stream(library, object, stream)", "0", ORDER, "third_stream"
     ),
     Mutant(
         "lent operands",
@@ -405,7 +405,7 @@ MUTANTS = (
     Mutant(
         "record_stream, on a GPU",
         RELEASE,
-        "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+        "library_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
         "false",
         ORDER,
         "third_stream",

@@ -13,8 +13,7 @@ import pytest
 
 import build_backend
 from build_native import flags, toolkit
-from vecadd import _carried
-from vecadd.code import disassembler, recording
+from vecadd import _carried, code
 
 pytestmark = pytest.mark.no_native
 
@@ -331,8 +330,8 @@ def test_the_wheel_carries_what_the_notebooks_need(wheel: Path, tmp_path: Path) 
 @pytest.mark.slow
 def test_the_wheel_carries_the_machine_code_of_every_rung(wheel: Path, tmp_path: Path) -> None:
     """For machines without a disassembler: what one says of the tree's extension, of the same kernels."""
-    if disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
-    zipfile.ZipFile(wheel).extract("vecadd/code/sm_90.json.xz", tmp_path)
-    recording.write(tmp_path / "expected")
-    assert (tmp_path / "vecadd/code/sm_90.json.xz").read_bytes() == (tmp_path / "expected").read_bytes()
+    if code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
+    zipfile.ZipFile(wheel).extract("vecadd/sm_90.json.xz", tmp_path)
+    code.write_recording(tmp_path / "expected")
+    assert (tmp_path / "vecadd/sm_90.json.xz").read_bytes() == (tmp_path / "expected").read_bytes()

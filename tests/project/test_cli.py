@@ -23,9 +23,9 @@ import pytest
 from conftest import child_environment
 from made_up import plain_figure
 
-from vecadd import _terminal, add_command, cli
+from vecadd import _command, add_command, cli
 from vecadd._command import folder as folder_to_write
-from vecadd._version import package_version
+from vecadd._command import package_version
 from vecadd.figures import write_run
 
 pytestmark = pytest.mark.no_native
@@ -134,7 +134,7 @@ def test_an_error_is_told_by_its_words_or_else_by_its_kind(
     def run(arguments: object) -> int:
         raise error
 
-    monkeypatch.setattr("vecadd.info_command.run", run)
+    monkeypatch.setattr("vecadd._machine.run", run)
     assert cli.main(["info"]) == 1
     assert capsys.readouterr() == ("", f"vecadd info: {said}\n")
 
@@ -444,7 +444,7 @@ def test_no_terminal_is_too_narrow_for_the_status_line(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _terminal.status_line("bench") as tell:
+    with _command.status_line("bench") as tell:
         tell("numpy float32")
     assert capsys.readouterr().err.count("\r\x1b[K") == 2
 
@@ -459,7 +459,7 @@ def test_the_status_line_leaves_a_terminals_last_column_free(
     monkeypatch.setenv("COLUMNS", "19")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _terminal.status_line("bench") as tell:
+    with _command.status_line("bench") as tell:
         tell(what)
     assert capsys.readouterr().err == f"\r\x1b[K{shown}\r\x1b[K"
 

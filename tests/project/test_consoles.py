@@ -21,12 +21,12 @@ import pytest
 from checks import earlier
 from conftest import child_environment
 
-from vecadd.check.rows import title_of
+from vecadd.check.measure import find_title
 from vecadd.figures import Figure, read_run
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables
-from vecadd.profile.spec import Spec
-from vecadd.profile.transfers import Link, Part, Transfer
+from vecadd.profile.child import ProfiledRung
+from vecadd.profile.events import Link, Part, Transfer
 from vecadd.tables import show_figure, show_rate, show_seconds, table_as_text
 
 pytestmark = pytest.mark.no_native
@@ -188,10 +188,10 @@ def test_check(console: Console, tmp_path: Path, passes: bool) -> None:
     shown = check_text(console, out)
     content = json.loads((tmp_path / "x.json").read_text())
     assert (status, content["status"]) == ((0, "passed") if passes else (1, "failed"))
-    rows = [each for each in content["findings"] if title_of(each["id"])]
+    rows = [each for each in content["findings"] if find_title(each["id"])]
     assert len(rows) == (2 if passes else 4)
     for row in rows:
-        assert f"{title_of(row['id'])} " in shown
+        assert f"{find_title(row['id'])} " in shown
         low, high = row["expected"]
         for figure in (row["value"], high if low is None else low):
             assert show_figure(figure, row["unit"]) in shown
@@ -251,10 +251,10 @@ RAW = {
 @pytest.mark.parametrize("width", [60, 80, None])
 def test_the_tables_of_a_profile(width: int | None) -> None:
     launches = {
-        Spec(rung, "float32", 1 << 20): ncu.Launch("kernel", RAW, executed={"LDG.E": 8_388_608})
+        ProfiledRung(rung, "float32", 1 << 20): ncu.Launch("kernel", RAW, executed={"LDG.E": 8_388_608})
         for rung in ("naive", "float4", "grid_stride")
     }
-    pinned = Spec("pinned", "float32", 1 << 20)
+    pinned = ProfiledRung("pinned", "float32", 1 << 20)
     parts = (
         Part("to_device", 4, 6e-3, 300e6, 1.5e-3, 1e-3, 2e-3),
         Part("kernel", 2, 2.5e-3, None, 1.25e-3, 1e-3, 1.5e-3),
@@ -263,7 +263,7 @@ def test_the_tables_of_a_profile(width: int | None) -> None:
     moved, link = {pinned: Transfer(parts, 10e-3)}, Link(55.0, 54.0, 63.0, "PCIe 5 x16")
     copies, each = profile_tables.transfer_tables(moved, link)
     for table, figures in (
-        (profile_tables.tables(launches)[0], ("739 us", "20.83", "524,288", "8,388,608", "LDG.E", "2^20")),
+        (profile_tables.kernel_tables(launches)[0], ("739 us", "20.83", "524,288", "8,388,608", "LDG.E", "2^20")),
         (copies, ("60.0", "300.0", "6 ms", "50.0")),
         (each, ("4", "1.5 ms", "1.25 ms")),
     ):

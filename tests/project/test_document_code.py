@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
-from vecadd.code import disassembler
+from vecadd import code
 
 pytestmark = pytest.mark.no_native
 
@@ -75,18 +75,18 @@ def test_every_block_of_python_runs_as_printed(
 ) -> None:
     if runtime is None:
         pytest.skip("needs a GPU or the CUDA-runtime double")
-    code = blocks(page, "python")
+    printed = blocks(page, "python")
     for library in LIBRARIES:
-        if f"import {library}" in "".join(code):
+        if f"import {library}" in "".join(printed):
             pytest.importorskip(library)
-    if ".sass(" in "".join(code) and disassembler.find() is None:
-        pytest.skip(disassembler.MISSING)
+    if ".sass(" in "".join(printed) and code.find_disassembler() is None:
+        pytest.skip(code.MISSING)
     if page == "README.md":
-        code.append(SUMS)
+        printed.append(SUMS)
     imports = "" if page in THEMSELVES else PREAMBLE
-    stand_ins = "".join(text for name, text in STAND_INS.items() if f"import {name}" in "".join(code))
+    stand_ins = "".join(text for name, text in STAND_INS.items() if f"import {name}" in "".join(printed))
     begin = f"import os; os.chdir({str(tmp_path)!r})\n{LENT}{stand_ins}\ndel np, vecadd\n{imports}"
-    child(begin + "\n".join(code), VECADD_RECORDED="1")  # the laboratory's sweeps take minutes
+    child(begin + "\n".join(printed), VECADD_RECORDED="1")  # the laboratory's sweeps take minutes
 
 
 def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path: Path) -> None:

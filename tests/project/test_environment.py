@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import vecadd
-from vecadd import _environment
+from vecadd import _machine
 
 pytestmark = pytest.mark.no_native
 
@@ -32,12 +32,12 @@ def test_every_name_in_the_sources_is_documented_or_is_a_macro() -> None:
 
 @pytest.mark.parametrize("name", dict(DOCUMENTED))
 def test_every_documented_name_is_read(name: str) -> None:
-    table = (ROOT / "vecadd" / "_environment.py").read_text()
+    table = (ROOT / "vecadd" / "_machine.py").read_text()
     assert any(f'"{name}"' in text for text in sources() if text != table), "only the table and the document have it"
 
 
 def test_the_document_says_first_what_info_says() -> None:
-    shown = [(variable.name, variable.meaning) for variable in _environment.RUNNING]
+    shown = [(variable.name, variable.meaning) for variable in _machine.RUNNING]
     assert DOCUMENTED[: len(shown)] == shown
 
 
@@ -46,7 +46,7 @@ def test_info_shows_what_is_set_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VECADD_POOL_BYTES", raising=False)
     found = vecadd.info()
     values = {variable.name: variable.value for variable in found.environment}
-    assert list(values) == [variable.name for variable in _environment.RUNNING]
+    assert list(values) == [variable.name for variable in _machine.RUNNING]
     assert (values["VECADD_RECORDED"], values["VECADD_POOL_BYTES"]) == ("1", None)
     assert "VECADD_RECORDED = 1: with 1 the notebooks show" in str(found)
     assert "VECADD_POOL_BYTES (not set): bytes kept" in str(found)

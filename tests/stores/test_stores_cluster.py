@@ -14,7 +14,8 @@ from zarr.storage import MemoryStore
 from zarr_arrays import fill_folder, names, read
 
 import vecadd
-from vecadd import _core, _dask_threads, _zarr
+from vecadd import _core, _zarr
+from vecadd import dask as threads_of_dask
 
 # Dask's own warning where the machine has no network.
 pytestmark = [pytest.mark.no_native, pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address")]
@@ -118,7 +119,7 @@ def test_workers_add_on_no_more_threads_than_there_are_processors(
 ) -> None:
     before, spy = _core.get_num_threads(), Spy(_core.get_num_threads)
     monkeypatch.setattr("dask.system.CPU_COUNT", 3)
-    monkeypatch.setattr(_dask_threads, "_before", 0)
+    monkeypatch.setattr(threads_of_dask, "_before", 0)
     monkeypatch.setattr(_zarr, "_core", spy)
     _core.set_num_threads(8)
     try:

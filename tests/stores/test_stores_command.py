@@ -9,7 +9,7 @@ import pytest
 import zarr
 from zarr_arrays import fill_folder, names, read
 
-from vecadd import _extras, _terminal, _zarr, cli
+from vecadd import _command, _zarr, cli
 
 pytestmark = pytest.mark.no_native
 
@@ -56,7 +56,7 @@ def test_a_terminal_is_told_how_much_is_done(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_zarr, "ENOUGH", 1)
-    monkeypatch.setattr(_terminal, "_is_terminal", lambda file: True)
+    monkeypatch.setattr(_command, "_is_terminal", lambda file: True)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     status, said = run("add a.zarr b.zarr -o c.zarr --chunks 10,15", capsys)
@@ -110,7 +110,7 @@ def test_without_zarr_the_extra_is_named(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(_extras, "import_module", missing)
+    monkeypatch.setattr(_command, "import_module", missing)
     status, said = run("add a.zarr b.zarr -o c.zarr", capsys)
     assert (status, said) == (
         2,

@@ -17,7 +17,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 from zarr_arrays import files, fill_folder, make, names, read
 
 import vecadd
-from vecadd import _extras, _zarr
+from vecadd import _command, _zarr
 
 pytestmark = pytest.mark.no_native
 
@@ -318,4 +318,4 @@ def test_a_protocol_that_nothing_installed_reads_is_named(folder: Path) -> None:
 
 def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(ImportError, match=r"this needs no_such_zarr: pip install 'vecadd\[fleet\]'"):
-        _extras.need("fleet", "this", "numpy", "no_such_zarr")
+        _command.need("fleet", "this", "numpy", "no_such_zarr")

@@ -5,10 +5,18 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, refuse_shared, target
-from vecadd._extras import need_for
-from vecadd._names import unknown
-from vecadd._terminal import status_line
+from vecadd._command import (
+    INTERRUPTED,
+    STDOUT,
+    UnaskableError,
+    epilog,
+    folder,
+    need_for,
+    refuse_shared,
+    status_line,
+    target,
+    unknown,
+)
 from vecadd.bench import machine, options, output, plot
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session, Sweep

@@ -51,7 +51,7 @@ class Contestant:
 
 
 def find_rung(name: str) -> dict[str, Any] | None:
-    """The row of a rung of this build; None for a name that is none, such as numpy."""
+    """The row of a rung of this build; None for another name, such as numpy."""
     return next((rung for rung in _core.rungs() if rung["name"] == name), None)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vecadd import _host, _nvidia_smi
+from vecadd import _machine
 from vecadd._machine import Info
 from vecadd.info import info
 
@@ -92,13 +92,13 @@ def commit(root: Path = ROOT) -> str | None:
 def conditions_now() -> dict[str, Any]:
     """What else uses this machine; None for what is unknown. Call it before this process uses the GPU, or it counts
     itself. ``throttled`` is in seconds since the driver was loaded; `conditions_since` makes them the run's."""
-    gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values(), *LINK.values())
+    gpus = _machine.query_nvidia_smi("gpu", ECC_ERRORS, *THROTTLING.values(), *LINK.values())
     return {
         "load_average": round(os.getloadavg()[0], 2),
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_available": _host.memory_available(),
+        "memory_available": _machine.memory_available(),
         # Where nvidia-smi sees no GPU, an empty list of processes says nothing.
-        "gpu_processes": len(_nvidia_smi.query("compute-apps", "pid")) if gpus else None,
+        "gpu_processes": len(_machine.query_nvidia_smi("compute-apps", "pid")) if gpus else None,
         "throttled": {reason: _total(gpus, field, 1e-6) for reason, field in THROTTLING.items()},
         "ecc_errors": _total(gpus, ECC_ERRORS),
         "link_width": [{name: _number(gpu, field) for name, field in LINK.items()} for gpu in gpus],

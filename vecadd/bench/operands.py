@@ -166,7 +166,7 @@ def _words(x: NDArray[Any]) -> NDArray[Any]:
 
 
 class Matrices(Protocol):
-    """The operands of a cell of matrices. ``shape`` is what `vecadd.model.matrix_shapes.extents` gives, ``nbytes`` the
+    """The operands of a cell of matrices. ``shape`` is what `vecadd.model.theory.extents` gives, ``nbytes`` the
     bytes of a set."""
 
     shape: tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd._names import unknown
+from vecadd._command import unknown
 from vecadd.bench.contestants import CALLS, CUBLAS
 
 DEFAULT_SECONDS = 2.0  # of timed work a cell

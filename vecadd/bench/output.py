@@ -11,7 +11,7 @@ from vecadd.bench import machine
 from vecadd.bench.sweeps import draw_run, make_tables
 from vecadd.figures import Figure, Run, show_date
 from vecadd.model import Limits, Loaded
-from vecadd.model.loaded import ENOUGH
+from vecadd.model.limits import ENOUGH
 from vecadd.model.theory import ARRAYS
 from vecadd.tables import show_rate, show_seconds, show_size, table_as_markdown
 
@@ -102,7 +102,7 @@ def list_problems(run: Run) -> list[str]:
         ),
         *(f"failed: {line}" for line in run.meta.get("failures", ())),
         *(f"skipped: {line}" for line in run.meta.get("skipped", ())),
-        *(["interrupted: the tables hold what was measured until then"] if run.meta.get("interrupted") else []),
+        *(["interrupted: the tables have what was measured until then"] if run.meta.get("interrupted") else []),
     ]
 
 

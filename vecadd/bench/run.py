@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd._machine import Info
 from vecadd.bench import layout, probes
 from vecadd.bench import machine as machine_facts
@@ -45,7 +45,7 @@ PROBES: Mapping[str, Callable[["Machine"], dict[str, Any]]] = {
     "latency": lambda machine: probes.probe_latency(machine.device),
     "loaded": lambda machine: probes.probe_loaded(machine.device, machine.gpu["l2"], machine.gpu["memory"]),
     "link": lambda machine: probes.probe_link(machine.device),
-    "crew": lambda machine: probes.probe_threads(_host.memory_available()),
+    "crew": lambda machine: probes.probe_threads(_machine.memory_available()),
 }
 
 
@@ -253,7 +253,8 @@ class Session:
                 figures = cell.add_derived(figures)
         except Exception as error:
             self._note_failure(cell.name, error)
-        self.figures += figures
+        finally:  # after an interrupt too
+            self.figures += figures
 
     def _note_failure(self, what: str, error: Exception) -> None:
         self.failures.append(f"{what}: {type(error).__name__}: {error}")
@@ -264,7 +265,7 @@ class Session:
         on_gpu = rotation * sum(memory.on_gpu for memory in memories)
         on_host = rotation * sum(not memory.on_gpu for memory in memories)
         for what, needed, there in (
-            ("host", on_host, _host.memory_available()),
+            ("host", on_host, _machine.memory_available()),
             ("GPU", on_gpu, self.machine.gpu["memory"] if on_gpu else 0),
         ):
             if needed > USABLE * there:

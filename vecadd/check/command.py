@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, target
+from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, status_line, target
 from vecadd._machine import Info
-from vecadd._terminal import status_line
 from vecadd.bench import machine
-from vecadd.check import document, expected, findings, measure, outputs, soak, tables, topology
-from vecadd.check.findings import Finding, Found
+from vecadd.check import document, expected, findings, measure, outputs, soak
 from vecadd.check.measure import Measured
-from vecadd.figures import json_text, replace_file
+from vecadd.figures import Figure, json_text, replace_file
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -50,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--require-gpu", action="store_true", help="fail where there is no GPU that works")
     parser.add_argument(
-        "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
+        "--minutes", type=parse_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
     )
     parser.add_argument(
         "--soak",
-        type=_minutes,
+        type=parse_minutes,
         default=0.0,
         metavar="MINUTES",
         help="then fill memory by patterns and look it through for so long; each pattern once at least",
@@ -97,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     one of which nothing could be measured, 130 when interrupted. Raises UnaskableError for a file that cannot be read
     or is of another kind, for options that do not go together, and for a package that is missing."""
     if arguments.schema:
-        print(document.schema(), end="")
+        print(document.read_schema(), end="")
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     refuse_shared(wanted)
@@ -105,18 +103,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require()
-    files = [_expected(path) for path in arguments.expect]
+    files = [_read_expectations(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
     if here.cpu.simd is None:  # every addition would fail, and so would the machine
         levels = ", ".join(here.cpu.simd_levels)
         raise UnaskableError(f'VECADD_SIMD is "{os.environ.get("VECADD_SIMD")}"; this machine and build have {levels}')
     with status_line("check") as tell:
-        measured, rounds, interrupted = _rounds(here, arguments.minutes, tell)
+        measured, rounds, interrupted = _measure_rounds(here, arguments.minutes, tell)
         for file in files:
             file.expect(here, measured)
-        expected.of_machine(here.gpus, measured)
-        more: list[Finding] = []
+        expected.expect_from_theory(here.gpus, measured)
+        more: list[Figure] = []
         try:
             if not interrupted:
                 measure.repeat_failed(measured, tell)
@@ -124,15 +122,15 @@ def run(arguments: argparse.Namespace) -> int:
                 more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory or BOTH, tell)
         except KeyboardInterrupt:
             interrupted = True
-    expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
-    more = [*topology.of(here, _facts(here), measured), *more]
+    expected.expect_from_theory(here.gpus, measured)  # of rows that only a repeat has brought
+    more = [*findings.find_topology(here, _read_gpu_facts(here), measured), *more]
     conditions = machine.conditions_since(conditions)
-    found = findings.of(Found(here, conditions, measured, arguments.require_gpu, rounds, more))
+    found = findings.find_all(here, conditions, measured, require_gpu=arguments.require_gpu, rounds=rounds, more=more)
     meta = machine.meta(
         here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
-    content = document.of(meta, document.machine_type(here), found, conditions)
+    content = document.make_document(meta, document.describe_machine_type(here), found, conditions)
     screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
     try:
         _write((path, FORMATS[name](content)) for name, path in wanted.items())
@@ -144,13 +142,13 @@ def run(arguments: argparse.Namespace) -> int:
     return STATUSES[content["status"]]
 
 
-def _rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[Measured, int, bool]:
-    """What so many minutes of rounds have measured, how many they were, and whether they were interrupted."""
+def _measure_rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[Measured, int, bool]:
+    """What the rounds of that many minutes have measured, how many they were, and whether they were interrupted."""
     measured, rounds = Measured(), 0
     end = time.monotonic() + 60 * minutes
     try:
         while rounds == 0 or time.monotonic() < end:
-            measure.round_of(here, measured, tell)
+            measure.measure_round(here, measured, tell)
             rounds += 1
     except KeyboardInterrupt:  # the rounds before it count
         if rounds == 0:
@@ -172,16 +170,16 @@ def _write(files: Iterable[tuple[Path | str, str]]) -> None:
         raise failures[0]
 
 
-def _facts(here: Info) -> list[dict[str, Any]]:
+def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
     try:
         return _core.gpu_facts() if here.gpus else []
     except RuntimeError:  # the GPU was lost on the way
         return []
 
 
-def _expected(path: Path) -> expected.File:
+def _read_expectations(path: Path) -> expected.Expectations:
     try:
-        return expected.of_file(path)
+        return expected.read_expectations(path)
     except OSError as error:
         raise UnaskableError(f"{path}: {error.strerror}") from error
     except ValueError as error:
@@ -192,39 +190,47 @@ def _show(
     screen: Screen,
     here: Info,
     measured: Measured,
-    found: Sequence[Finding],
+    found: Sequence[Figure],
     rounds: int,
-    files: Sequence[expected.File],
+    files: Sequence[expected.Expectations],
     explain: bool,
 ) -> None:
-    screen.show([tables.table(measured.rows.values(), rounds)])
-    name, critical = machine.name(here), [finding.id for finding in found if finding.fails]
+    screen.show([outputs.make_table(measured.rows.values(), rounds)])
+    name, critical = machine.name(here), [figure.name for figure in found if figure.fails]
     if explain:
-        for finding in found:
-            screen.say(*([f"{finding.id}:"] if finding.normal else []))
-            screen.say(*(f"  {key}: {text}" for key, text in (finding.normal or {}).items()))
+        for figure in found:
+            normal = figure.more.get("normal", {})
+            screen.say(*([f"{figure.name}:"] if normal else []), *(f"  {key}: {text}" for key, text in normal.items()))
     screen.say(
         *([] if here.gpus else [f"host rows only: {here.gpu_reason}"]),
         *(f"{file.path} is of {file.machine}, this machine is {name}" for file in files if file.machine != name),
-        *_told(found),
+        *_list_problems(found),
         f"failed: {', '.join(critical)}" if critical else document.status_of(found),
     )
 
 
-def _told(found: Sequence[Finding]) -> Iterator[str]:
-    """Lines of what is not as it should be; the worst stands last, where a terminal shows it. What is unknown for one
-    reason is one line."""
+def _list_problems(found: Sequence[Figure]) -> Iterator[str]:
+    """Lines of what is not as it should be, the worst last, where a terminal shows it. What is unknown for one reason
+    shares a line."""
     groups = defaultdict(list)
-    for finding in found:
-        if finding.severity == "unknown":
-            groups[finding.next].append(finding)
+    for figure in found:
+        if figure.severity == "unknown":
+            groups[figure.next].append(figure)
     for next, group in groups.items():
-        yield f"unknown: {', '.join(each.id for each in group)}. Next: {next}" if len(group) > 1 else str(group[0])
+        yield (
+            f"unknown: {', '.join(each.name for each in group)}. Next: {next}"
+            if len(group) > 1
+            else _show_figure(group[0])
+        )
     for severity in ("warning", "critical"):
-        yield from (str(finding) for finding in found if finding.severity == severity)
+        yield from (_show_figure(figure) for figure in found if figure.severity == severity)
 
 
-def _minutes(text: str) -> float:
+def _show_figure(figure: Figure) -> str:
+    return f"{figure.severity}: {figure.name}: {figure.meaning}" + (f" Next: {figure.next}" if figure.next else "")
+
+
+def parse_minutes(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """What a figure is compared with: an earlier file's, or theory and the probes of the same run.
 
 Theory is what the device reports: its memory's clock and bus, and the highest generation and width of its link. A table
-below has the share of it that a healthy machine reaches, set by an H200's share, which stands beside it. Additions of
+below has the share of it that a healthy machine reaches, set by an H200's share, which is beside it. Additions of
 device memory are compared with vecadd.model, figures without a theory with probes of the same run, and launches with an
 H200's.
 """
@@ -9,15 +9,14 @@ H200's.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
 from vecadd.check import document, measure
-from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
-from vecadd.check.rows import Expected, Row, Unit, title_of
+from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Expected, Measured, Series, Unit, find_title
 from vecadd.figures import Run, load_text, parse_json, run_of_content
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
@@ -43,38 +42,31 @@ LAUNCH_SHARE = 1 / 3  # of an H200's speed: the driver and the host decide a lau
 CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
 
 
-def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
+def expect_from_theory(gpus: Sequence[Gpu], measured: Measured) -> None:
     """Sets what theory and probes expect of every measured row that has no expectation yet."""
     for row in measured.rows.values():
         if row.expected is None and row.values:
             gpu = None if row.kind == "host" else gpus[row.gpu]
             if row.kind == "pair":
-                row.expected = _of_pair(row, measured)
+                row.expected = _expect_pair(row, measured)
             else:
-                row.expected = _of_machine(row, gpu, measured.probes, measured.limits.get(row.gpu, {}))
+                row.expected = _expect_figure(row, gpu, measured.probes, measured.limits.get(row.gpu, {}))
 
 
-def of_file(path: Path) -> "File":
+def read_expectations(path: Path) -> "Expectations":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    text = load_text(path)  # once: it may be a pipe
-    checked = document.of_text(path, text)
-    if checked is None:
-        run = run_of_content(path, parse_json(path, text))
-        meta, figures = dict(run.meta), _of_bench(run)
-    else:
-        try:
-            meta, figures = dict(checked["machine"]), _of_findings(checked["findings"])
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a file of vecadd check: {error}") from error
+    content = parse_json(path, load_text(path))
+    run = document.read_check(path, content) if document.is_check(content) else run_of_content(path, content)
+    figures = _figures_of_check(run) if isinstance(run, document.Check) else _figures_of_bench(run)
     if not figures:
-        raise ValueError(f"{path} has no figure that a machine could be held against")
+        raise ValueError(f"{path} has no figure to compare a machine with")
     for title, figure in figures.items():
         if not 0 < figure < float("inf"):
-            raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
-    return File(path, str(meta.get("machine", "unknown")), figures)
+            raise ValueError(f"{path} has {figure:g} for {title}: no machine can be compared with that")
+    return Expectations(path, str(run.meta.get("machine", "unknown")), figures)
 
 
-class File:
+class Expectations:
     """The figures of an earlier run, by the title of their row."""
 
     def __init__(self, path: Path, machine: str, figures: Mapping[str, float]) -> None:
@@ -83,7 +75,7 @@ class File:
     def expect(self, found: Info, measured: Measured) -> None:
         """Sets the expectation of every row that the file has; a GPU that it lacks gets the first GPU's figures. What
         the file has and this machine cannot run becomes a row that has failed."""
-        for row in measure.impossible(found, measured, self.figures):
+        for row in measure.find_missing(found, measured, self.figures):
             measured.rows[row.title] = row
         for title, row in measured.rows.items():
             figure = self.figures.get(title, self.figures.get(row.figure))
@@ -91,14 +83,17 @@ class File:
                 row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
 
 
-def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _figures_of_check(check: document.Check) -> dict[str, float]:
     """The figures of `vecadd check --json` by their titles, without those that other work had disturbed."""
-    rows = [each for each in findings if each["unit"] in get_args(Unit) and each["severity"] != "unknown"]
-    titles = {title_of(row["id"]): row["value"] for row in rows}
-    return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
+    found: dict[str, float] = {}
+    for figure in check.figures:
+        title = find_title(figure.name) if figure.unit in get_args(Unit) and figure.severity != "unknown" else None
+        if title is not None and figure.value is not None:
+            found[title] = figure.value
+    return found
 
 
-def _of_bench(run: Run) -> dict[str, float]:
+def _figures_of_bench(run: Run) -> dict[str, float]:
     """A bench's figures under the acceptance test's titles."""
     figures: dict[str, float] = {}
     for group, names in (
@@ -124,18 +119,18 @@ def _of_bench(run: Run) -> dict[str, float]:
     return figures
 
 
-def _of_machine(row: Row, gpu: Gpu | None, probes: Mapping[str, float], limits: Limits) -> Expected | None:
+def _expect_figure(row: Series, gpu: Gpu | None, probes: Mapping[str, float], limits: Limits) -> Expected | None:
     if gpu is None:
-        return _of_host(row, probes)
+        return _expect_host(row, probes)
     makers: Mapping[str, Callable[[], Expected | None]] = {
-        "link": lambda: _of_link(row, gpu),
-        "device": lambda: _of_device(row, gpu, limits),
-        "launch": lambda: _of_launch(row, limits),
+        "link": lambda: _expect_link(row, gpu),
+        "device": lambda: _expect_device(row, gpu, limits),
+        "launch": lambda: _expect_launch(row, limits),
     }
     return makers[row.kind]()
 
 
-def _of_host(row: Row, probes: Mapping[str, float]) -> Expected | None:
+def _expect_host(row: Series, probes: Mapping[str, float]) -> Expected | None:
     if row.unit == "s":
         return Expected(probes["numpy"], 1.0, "numpy.add of the same run") if "numpy" in probes else None
     if "host" not in probes:
@@ -143,7 +138,7 @@ def _of_host(row: Row, probes: Mapping[str, float]) -> Expected | None:
     return Expected(probes["host"], SHARES["host add"], "the best that a probe of the same run reached")
 
 
-def _of_link(row: Row, gpu: Gpu) -> Expected | None:
+def _expect_link(row: Series, gpu: Gpu) -> Expected | None:
     if gpu.link_generation_max is None or gpu.link_width_max is None:
         return None
     source = f"PCIe {gpu.link_generation_max} x{gpu.link_width_max} in theory"
@@ -159,7 +154,7 @@ def _of_link(row: Row, gpu: Gpu) -> Expected | None:
     return Expected(ways * rate / 1e9, SHARES[row.figure], source)
 
 
-def _of_pair(row: Row, measured: Measured) -> Expected | None:
+def _expect_pair(row: Series, measured: Measured) -> Expected | None:
     target = int(row.name.rpartition(" ")[2])
     connection = measured.connections.get((row.gpu, target))
     if connection is None or connection.rate is None or not measured.peers[row.gpu, target]["access"]:
@@ -168,7 +163,7 @@ def _of_pair(row: Row, measured: Measured) -> Expected | None:
     return Expected(gbps, share, f"{connection.name}, in theory {show_figure(gbps, 'GB/s')}")
 
 
-def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:
+def _expect_device(row: Series, gpu: Gpu, limits: Limits) -> Expected | None:
     if row.figure in SHARES:
         if gpu.bandwidth is None:
             return None
@@ -183,7 +178,7 @@ def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:
     return Expected(gbps, SHARES["device add"], "vecadd.model, from the probes of the same run")
 
 
-def _of_launch(row: Row, limits: Limits) -> Expected | None:
+def _expect_launch(row: Series, limits: Limits) -> Expected | None:
     if row.name == "call of add":
         if "launch" not in limits:
             return None

@@ -1,15 +1,20 @@
-"""One round of the acceptance test: every figure once, every timed sum compared bit for bit as `vecadd bench` does."""
+"""One round of the acceptance test: every figure once, every timed sum compared bit for bit as `vecadd bench` does.
+
+A row is one figure of a machine: its rounds, and what it is compared with.
+
+"""
 
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
 import numpy as np
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd._machine import Gpu, Info
 from vecadd.bench import contestants, probes
 from vecadd.bench.contestants import Contestant
@@ -17,12 +22,159 @@ from vecadd.bench.operands import DEVICE, HOST, MemoryKind, Pattern
 from vecadd.bench.options import parse_sizes
 from vecadd.bench.probes import HostLimit, Limit
 from vecadd.bench.timing import Cell, Measurement, Samples
-from vecadd.check import links, nodes
-from vecadd.check.links import Connection
-from vecadd.check.rows import GROUPS, Kind, Row, Unit, said
+from vecadd.check import topology
+from vecadd.check.topology import Connection
 from vecadd.info import info
 from vecadd.model.theory import rotating_sets
 from vecadd.tables import show_size
+
+Kind = Literal["host", "link", "device", "launch", "pair"]
+Unit = Literal["GB/s", "s", "generation", "lanes"]
+Severity = Literal["pass", "info", "warning", "critical", "unknown"]
+SEVERITIES: tuple[Severity, ...] = ("pass", "info", "warning", "critical", "unknown")
+
+GROUPS: dict[Kind, str] = {
+    "host": "host memory",
+    "link": "link",
+    "device": "device memory",
+    "launch": "launch",
+    "pair": "pair",
+}
+
+# An error with one of these says nothing of the machine: the figure is then unknown.
+UNMEASURED = ("MemoryError", "OSError")
+
+
+def describe_error(error: BaseException) -> str:
+    """Kind and words of an error, as rows have it. One that is of a kind of UNMEASURED is called by that."""
+    names = {each.__name__ for each in type(error).__mro__}
+    name = next((name for name in UNMEASURED if name in names), type(error).__name__)
+    return f"{name}: {error}"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A figure's expected value. Rates pass from ``share`` of it on, seconds up to it divided by ``share``."""
+
+    value: float
+    share: float
+    source: str
+
+
+@dataclass
+class Series:
+    """``values`` has one figure a round. The median decides; a worse round alone is a warning."""
+
+    kind: Kind
+    name: str
+    unit: Unit
+    values: list[float] = field(default_factory=list)
+    expected: Expected | None = None
+    error: str | None = None
+    gpu: int = 0  # its index, of all but the host's rows; of a pair the source's
+    spread: tuple[float, float] | None = None  # of the last round's samples: the 10th and the 90th percentile
+    disturbed: bool = False  # by other work, so that a miss is nobody's fault
+
+    @property
+    def figure(self) -> str:
+        """Kind and name: "device add 2^28", "pair copy to GPU 1"."""
+        return f"{self.kind} {self.name}"
+
+    @property
+    def title(self) -> str:
+        """The figure, and the GPU where it is not the first: "device read of GPU 1"."""
+        return f"{self.figure} of GPU {self.gpu}" if self.gpu else self.figure
+
+    @property
+    def where(self) -> str:
+        """The part of the machine: "host", "gpu 0", "gpu 0 to gpu 1"."""
+        if self.kind == "host":
+            return "host"
+        to = re.search(r" to GPU (\d+)$", self.name)
+        return f"gpu {self.gpu} to gpu {to[1]}" if to else f"gpu {self.gpu}"
+
+    @property
+    def id(self) -> str:
+        """In result files: "device memory/gpu 0/read"."""
+        return f"{GROUPS[self.kind]}/{self.where}/{self._short}"
+
+    @property
+    def measurement(self) -> str:
+        """Kind and name, the same for every GPU and every pair of them: "pair copy"."""
+        return f"{self.kind} {self._short}"
+
+    @property
+    def _short(self) -> str:
+        return re.sub(r" to GPU \d+$", "", self.name)
+
+    @property
+    def value(self) -> float | None:
+        """The median of all rounds; None without a round."""
+        return median(self.values) if self.values else None
+
+    @property
+    def worst(self) -> float | None:
+        """The lowest rate of all rounds, or the most seconds."""
+        if not self.values:
+            return None
+        return max(self.values) if self.unit == "s" else min(self.values)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of the rounds; of one round's samples where there is one round."""
+        return (min(self.values), max(self.values)) if len(self.values) > 1 else self.spread
+
+    @property
+    def drift(self) -> float | None:
+        """By how much of the first round's figure the last one's differs; None in a single round."""
+        return self.values[-1] / self.values[0] - 1 if len(self.values) > 1 and self.values[0] else None
+
+    @property
+    def bound(self) -> float | None:
+        """The worst figure that passes."""
+        if self.expected is None:
+            return None
+        return (
+            self.expected.value / self.expected.share if self.unit == "s" else self.expected.value * self.expected.share
+        )
+
+    @property
+    def passed(self) -> bool | None:
+        """By the median. None without an expectation; a row that could not be measured has failed."""
+        return False if self.error is not None else self._within(self.value)
+
+    @property
+    def severity(self) -> Severity:
+        """A figure that only some rounds missed is a warning; one that other work has disturbed cannot fail."""
+        if self.error is not None and any(name in self.error for name in UNMEASURED):
+            return "unknown"
+        if self.passed is None:
+            return "info"
+        if not self.passed:
+            return "unknown" if self.disturbed and self.error is None else "critical"
+        return "pass" if self._within(self.worst) else "warning"
+
+    def _within(self, value: float | None) -> bool | None:
+        if value is None:
+            return False
+        if self.bound is None:
+            return None
+        return value <= self.bound if self.unit == "s" else value >= self.bound
+
+
+def find_title(id: str) -> str | None:
+    """The title of the row with that id; None where no row has it."""
+    group, _, rest = id.partition("/")
+    where, _, name = rest.partition("/")
+    kind = next((kind for kind, known in GROUPS.items() if known == group), None)
+    place = re.fullmatch(r"host|gpu (\d+)(?: to gpu (\d+))?", where)
+    if kind is None or place is None or not name:
+        return None
+    source, target = place.groups()
+    return Series(kind, f"{name} to GPU {target}" if target else name, "GB/s", gpu=int(source or 0)).title
+
+
+# A round
 
 DTYPE = np.dtype("float32")
 SMALL = 1 << 10  # elements of an addition that is all overhead
@@ -41,7 +193,7 @@ class Measured:
     """The rows of all rounds by title, and the last round's probes: the host's GB/s and seconds by name, and each GPU's
     limits as a result file has them."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, Series] = field(default_factory=dict)
     probes: dict[str, float] = field(default_factory=dict)
     limits: dict[int, dict[str, dict[str, float]]] = field(default_factory=dict)
     peers: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)  # as _core.peer_limits gives them
@@ -57,8 +209,8 @@ class Measured:
         gpu: int = 0,
         spread: tuple[float, float] | None = None,
     ) -> None:
-        """Notes a round's figure, or why there is none."""
-        row = Row(kind, name, unit, gpu=gpu)
+        """Records a round's figure, or why it could not be measured."""
+        row = Series(kind, name, unit, gpu=gpu)
         row = self.rows.setdefault(row.title, row)
         if value is not None:
             row.values.append(value)
@@ -66,11 +218,11 @@ class Measured:
         row.error = row.error or error
 
 
-def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
+def measure_round(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
     """Adds one round of all this machine's figures to ``measured``; a failure becomes its row's error."""
-    for kind in ROWS:
+    for kind in MEASUREMENTS:
         for gpu in range(len(found.gpus)) if kind != "host" else (0,):
-            _rows_of(kind, gpu, measured, tell)
+            _measure_kind(kind, gpu, measured, tell)
 
 
 def repeat_failed(measured: Measured, tell: Callable[[str], object]) -> None:
@@ -83,10 +235,10 @@ def repeat_failed(measured: Measured, tell: Callable[[str], object]) -> None:
             if row.error is None and row.passed is False and len(row.values) < ENOUGH
         }
         for kind, gpu in sorted(failing):
-            _rows_of(kind, gpu, measured, lambda what: tell(f"{what} again"))
+            _measure_kind(kind, gpu, measured, lambda what: tell(f"{what} again"))
 
 
-def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], object]) -> None:
+def _measure_kind(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], object]) -> None:
     pattern, order = Pattern(DTYPE), random.Random(0)
 
     def time(n: int, every: list[Contestant], limit: Limit | None, sets: int) -> list[Samples]:
@@ -96,12 +248,12 @@ def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], obj
 
     tell(f"{kind} of GPU {gpu}" if gpu else kind)
     try:
-        ROWS[kind](measured, time, gpu)
+        MEASUREMENTS[kind](measured, time, gpu)
     except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
-        measured.add(kind, "figures", "GB/s", None, said(error), gpu)
+        measured.add(kind, "figures", "GB/s", None, describe_error(error), gpu)
 
 
-def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Row]:
+def find_missing(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Series]:
     """A failed row for each of these titles that rounds measure on other machines and cannot measure on this one."""
     units = _units()
     for title in titles:
@@ -111,7 +263,7 @@ def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterat
         if title in measured.rows or unit is None:
             continue
         kind = next(kind for kind in GROUPS if figure.startswith(f"{kind} "))
-        row = Row(kind, figure.removeprefix(f"{kind} "), unit, gpu=gpu)
+        row = Series(kind, figure.removeprefix(f"{kind} "), unit, gpu=gpu)
         row.error = _why_not(found, measured, row)
         if row.error:
             yield row
@@ -132,7 +284,7 @@ def _units() -> dict[str, Unit]:
     }
 
 
-def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
+def _why_not(found: Info, measured: Measured, row: Series) -> str | None:
     """Why this machine has no such figure; None where it has that of a larger addition in its place."""
     if row.kind != "host" and row.gpu >= len(found.gpus):
         return f"there is no GPU {row.gpu}" if found.gpus else f"there is no GPU: {found.gpu_reason}"
@@ -154,8 +306,8 @@ def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
 Time = Callable[[int, list[Contestant], Limit | None, int], list[Samples]]
 
 
-def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
-    free = SHARE_OF_HOST * _host.memory_available()
+def _measure_host(measured: Measured, time: Time, gpu: int) -> None:
+    free = SHARE_OF_HOST * _machine.memory_available()
     n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
     limit = HostLimit()
     every = [contestants.host_add(), *(contestants.rung(name, HOST) for name in STREAMERS)]
@@ -170,7 +322,7 @@ def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
         measured.probes["numpy"] = theirs.median
 
 
-def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_link(measured: Measured, time: Time, gpu: int) -> None:
     rates = probes.probe_link(gpu)
     measured.limits.setdefault(gpu, {})["link"] = rates
     for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
@@ -180,30 +332,30 @@ def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
         measured.add("link", "generation", "generation", now.link_generation, gpu=gpu)
     if now.link_width is not None:
         measured.add("link", "width", "lanes", now.link_width, gpu=gpu)
-    every = [node for node in nodes.nodes() if nodes.usable(node)]
+    every = [node for node in topology.numa_nodes() if topology.usable(node)]
     for node in every if len(every) > 1 else ():
-        rates = nodes.on(node, lambda: probes.probe_link(gpu))
+        rates = topology.run_on_node(node, lambda: probes.probe_link(gpu))
         for name, key in (("to the device from", "to_device_gbps"), ("to the host on", "to_host_gbps")):
             measured.add("link", f"{name} node {node.number}", "GB/s", rates[key], gpu=gpu)
 
 
-def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_device(measured: Measured, time: Time, gpu: int) -> None:
     facts = _core.gpu_facts()[gpu]
     memory, l2 = facts["memory"], facts["l2"]
     rates = probes.probe_device(gpu, l2, memory)
     measured.limits.setdefault(gpu, {}).update(device=rates, latency=probes.probe_latency(gpu))
     measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
     measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
-    most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
+    most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _machine.memory_available())
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
             sets = rotating_sets(_bytes(n), l2, int(most))
-            timed = time(n, [contestants.rung("tuned", _place(gpu))], None, sets)
+            timed = time(n, [contestants.rung("tuned", _memory_of(gpu))], None, sets)
             best = _best(n, timed)
             measured.add("device", f"add {show_size(n)}", "GB/s", best, _error(timed), gpu, _spread(n, timed))
 
 
-def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_launch(measured: Measured, time: Time, gpu: int) -> None:
     seconds = probes.probe_launch(gpu)
     measured.limits.setdefault(gpu, {})["launch"] = seconds
     measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
@@ -214,11 +366,11 @@ def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
     measured.add("launch", "call of add", "s", *_seconds(timed))
 
 
-def _pair_rows(measured: Measured, time: Time, gpu: int) -> None:
+def _measure_pairs(measured: Measured, time: Time, gpu: int) -> None:
     """From this GPU to every other one."""
     facts = _core.gpu_facts()
     if len(facts) > 1 and not measured.connections:
-        measured.connections = links.connections(info().gpus, facts)
+        measured.connections = topology.connections(info().gpus, facts)
     for other in (other for other in range(len(facts)) if other != gpu):
         nbytes = min(PAIR_BYTES, facts[gpu]["memory"] // 16, facts[other]["memory"] // 16) // 16 * 16
         found = measured.peers[gpu, other] = _core.peer_limits(gpu, other, nbytes, PAIR_ROUNDS)
@@ -237,17 +389,17 @@ def _wrong_words(count: int, words: Sequence[tuple[int, int, int]], nbytes: int)
     )
 
 
-ROWS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
-    "host": _host_rows,
-    "link": _link_rows,
-    "device": _device_rows,
-    "launch": _launch_rows,
-    "pair": _pair_rows,
+MEASUREMENTS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
+    "host": _measure_host,
+    "link": _measure_link,
+    "device": _measure_device,
+    "launch": _measure_launch,
+    "pair": _measure_pairs,
 }
 PAIR_FIGURE = r"pair (?:copy|read|write) to GPU (\d+)"
 
 
-def _place(gpu: int) -> MemoryKind:
+def _memory_of(gpu: int) -> MemoryKind:
     if gpu == 0:
         return DEVICE
     return replace(DEVICE, name=f"device {gpu}", put=lambda x: _core.to_device(x, gpu))

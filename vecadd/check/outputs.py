@@ -1,12 +1,50 @@
-"""The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
+"""The check's result for a terminal, and for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree
 
 from vecadd import pages
-from vecadd.check.rows import SEVERITIES
-from vecadd.tables import show_bounds, show_figure
+from vecadd.check.measure import SEVERITIES, Series
+from vecadd.tables import Column, Style, Table, columns, prose, show_bounds, show_figure
+
+# The rows of the acceptance test as a table.
+
+NOTHING = "-"
+
+
+def make_table(rows: Iterable[Series], rounds: int) -> Table:
+    """A line a row, by kind; with more than one round the median and the drift beside the worst."""
+    measured = ("median", "worst", "drift") if rounds > 1 else ("measured",)
+    verdict, source = Column("verdict", right=False), prose("expected from")
+    result = Table(
+        "check",
+        columns("row", *measured, "expected", "bound", verdict, source),
+        optional_columns=("expected from", "drift", "worst", "expected"),
+    )
+    for _, group in groupby(rows, key=lambda row: row.kind):
+        for row in group:
+            figures = [show_figure(row.value, row.unit)]
+            if rounds > 1:
+                figures += [
+                    show_figure(row.worst, row.unit),
+                    NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %",
+                ]
+            result.add(
+                row.title,
+                *figures,
+                show_figure(row.expected.value if row.expected else None, row.unit),
+                show_figure(row.bound, row.unit),
+                row.severity,
+                row.expected.source if row.expected else "unknown",
+                style=Style.FAILED if row.severity == "critical" else Style.PLAIN,
+            )
+        result.add_gap()
+    return result
+
+
+# The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML.
 
 Content = Mapping[str, Any]  # of the result file: schema.json
 
@@ -32,7 +70,7 @@ def junit(content: Content) -> str:
             ElementTree.SubElement(case, "failure", type="critical", message=_printable(each["meaning"])).text = said
         elif each["severity"] == "unknown":
             ElementTree.SubElement(case, "skipped", message=_printable(each["meaning"]))
-        ElementTree.SubElement(case, "system-out").text = f"{each['severity']}: {figure(each)}. {said}"
+        ElementTree.SubElement(case, "system-out").text = f"{each['severity']}: {show_value(each)}. {said}"
     whole = ElementTree.Element("testsuites")
     whole.append(suite)
     ElementTree.indent(whole)
@@ -140,8 +178,8 @@ def _line(finding: Mapping[str, Any]) -> tuple[str, list[str | pages.Cell]]:
     return finding["id"].replace(" ", "-"), [
         finding["measurement"],
         finding["where"],
-        pages.Cell(figure(finding), small=interval(finding)),
-        pages.Cell(bounds(finding), small=finding["source"] or ""),
+        pages.Cell(show_value(finding), small=show_interval(finding)),
+        pages.Cell(show_expected(finding), small=finding["source"] or ""),
         pages.Cell(
             finding["meaning"] or "",
             next=finding["next"] or "",
@@ -152,17 +190,17 @@ def _line(finding: Mapping[str, Any]) -> tuple[str, list[str | pages.Cell]]:
     ]
 
 
-def figure(finding: Mapping[str, Any]) -> str:
+def show_value(finding: Mapping[str, Any]) -> str:
     """A finding's value and unit: "55.3 GB/s"."""
     return show_figure(finding["value"], finding["unit"])
 
 
-def interval(finding: Mapping[str, Any]) -> str:
+def show_interval(finding: Mapping[str, Any]) -> str:
     """Its lowest and highest round: "54.1 GB/s to 55.6 GB/s"; empty where there is one."""
     return " to ".join(show_figure(value, finding["unit"]) for value in finding["interval"] or ())
 
 
-def bounds(finding: Mapping[str, Any]) -> str:
+def show_expected(finding: Mapping[str, Any]) -> str:
     """What is expected of it: "at least 45 GB/s"."""
     low, high = finding["expected"] or (None, None)
     return show_bounds(low, high, finding["unit"])

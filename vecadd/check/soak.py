@@ -9,20 +9,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from math import inf
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from vecadd import _core, _host, _nvidia_smi
-from vecadd.check import links
-from vecadd.check.findings import DRIFT, Finding, unknown
-from vecadd.check.rows import UNMEASURED, said
+from vecadd import _core, _machine
+from vecadd.check import topology
+from vecadd.check.document import make_figure
+from vecadd.check.findings import DRIFT, make_unknown
+from vecadd.check.measure import UNMEASURED, describe_error
+from vecadd.figures import Figure
 from vecadd.tables import show_rate
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
 CHUNK = 2 << 30  # bytes of an array: the last one is smaller
-MARGIN, MARGIN_SHARE = 512 << 20, 0.03  # what is left free of a GPU's memory: so many bytes, and this share of it
+MARGIN, MARGIN_SHARE = 512 << 20, 0.03  # left free of a GPU's memory: the larger of these bytes and this share
 SHARE_OF_HOST = 0.5  # of what is available
 DRIFT_OF_HOST = 0.2  # its rate is shared with other work; a GPU's is findings.DRIFT
 POINTS = 120  # over the whole soak
@@ -64,7 +67,7 @@ class Part:
             self.series.append({"at": round(at, 3), "GB/s": nbytes / seconds / 1e9, **watched})
 
 
-def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) -> tuple[list[Finding], bool]:
+def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) -> tuple[list[Figure], bool]:
     """The findings, and whether the soak was interrupted. ``memory`` is "device", "host" or "both"."""
     _core.release()
     parts = [Part(f"gpu {gpu}", gpu) for gpu in range(gpus) if memory != "host"]
@@ -83,19 +86,19 @@ def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) 
             stop.set()
     for part in parts:
         part.point(time.monotonic() - begin, {})
-    return [finding for part in parts for finding in _findings(part)], interrupted
+    return [figure for part in parts for figure in _figures(part)], interrupted
 
 
 def _watch(
     parts: Sequence[Part], running: Sequence[Future[None]], begin: float, step: float, tell: Callable[[str], object]
 ) -> None:
     try:
-        numbers = links.numbers_of(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
+        numbers = topology.smi_numbers(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
     except RuntimeError:  # a GPU was lost on the way, which its part tells
         numbers = {}
     waiting: Sequence[Future[None]] = running
     while waiting := list(wait(waiting, timeout=step).not_done):
-        seen = {int(row["index"]): row for row in _nvidia_smi.query("gpu", "index", *WATCHED) if "index" in row}
+        seen = {int(row["index"]): row for row in _machine.query_nvidia_smi("gpu", "index", *WATCHED) if "index" in row}
         for part in parts:
             row = seen.get(numbers.get(part.gpu, -1), {}) if part.gpu is not None else {}
             part.point(
@@ -120,7 +123,7 @@ def _soak_part(part: Part, end: float, stop: threading.Event) -> None:
         while not stop.is_set() and (part.passes < len(PATTERNS) or time.monotonic() < end):
             _pass(part, arrays)
     except Exception as error:  # one GPU's failure leaves the others their soak
-        part.failure = said(error)
+        part.failure = describe_error(error)
 
 
 def _pass(part: Part, arrays: Sequence[Any]) -> None:
@@ -150,7 +153,7 @@ def _wrong_word(number: int, pattern: str, address: int, index: int, expected: i
 def _arrays(part: Part) -> Iterator[Any]:
     """Arrays of 64-bit words that fill the part's memory but for what is left free."""
     if part.gpu is None:
-        left = int(SHARE_OF_HOST * _host.memory_available())
+        left = int(SHARE_OF_HOST * _machine.memory_available())
         while left >= WORD:
             words = min(CHUNK, left) // WORD
             yield np.zeros(words, np.uint64)
@@ -159,7 +162,7 @@ def _arrays(part: Part) -> Iterator[Any]:
     available, total = _core.device_memory(part.gpu)
     left = available - max(MARGIN, int(MARGIN_SHARE * total))
     if left < WORD:
-        raise MemoryError(f"{available} bytes of the GPU's memory are free: other work holds the rest")
+        raise MemoryError(f"{available} bytes of the GPU's memory are free: other work uses the rest")
     first = _core.to_device(np.zeros(min(CHUNK, left) // WORD, np.uint64), part.gpu)
     yield first
     left -= first.nbytes
@@ -169,12 +172,12 @@ def _arrays(part: Part) -> Iterator[Any]:
         left -= words * WORD
 
 
-def _findings(part: Part) -> Iterator[Finding]:
+def _figures(part: Part) -> Iterator[Figure]:
     name, what, unit = f"soak/{part.where}/memory", "memory that keeps what is written", "wrong words"
     looked = part.passes > 0 or part.wrong > 0
     if not looked and (part.failure is None or part.failure.startswith(UNMEASURED)):
         lost = part.failure or "it was interrupted before the first pattern was through"
-        yield unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
+        yield make_unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
         return
     failed = bool(part.wrong or part.failure)
     meaning = f"{part.passes} passes of {len(PATTERNS)} patterns in turn over {part.nbytes / 2**30:.4g} GiB: "
@@ -182,25 +185,22 @@ def _findings(part: Part) -> Iterator[Finding]:
     meaning += f" Then it failed: {part.failure}" if part.failure else ""
     if not looked:
         meaning = f"It failed before the first pattern was through: {part.failure}"
-    yield Finding(
-        id=name,
-        measurement=what,
-        where=part.where,
-        severity="critical" if failed else "pass",
-        value=part.wrong if looked else None,
-        unit=unit,
-        expected=(None, 0.0),
+    yield make_figure(
+        name,
+        what,
+        "critical" if failed else "pass",
+        part.wrong if looked else None,
+        unit,
+        meaning,
+        "Take the machine out of service, and have the memory replaced: nothing that it computes can be trusted.",
+        expected=(-inf, 0.0),
         source="memory that works",
-        meaning=meaning,
-        next="Take the machine out of service, and have the memory replaced: nothing that it computes can be trusted."
-        if failed
-        else "",
     )
     if part.series:
         yield _rate(part)
 
 
-def _rate(part: Part) -> Finding:
+def _rate(part: Part) -> Figure:
     rates = [point["GB/s"] or 0.0 for point in part.series]
     fifth = max(1, len(rates) // 5)
     early, late = median(rates[:fifth]), median(rates[-fifth:])
@@ -213,17 +213,16 @@ def _rate(part: Part) -> Finding:
     if fell:
         meaning += f" It fell by {100 * (1 - late / early):.0f} %."
         meaning += f" The clock went from {clocks[0]:.0f} to {clocks[-1]:.0f} MHz." if clocks else ""
-    return Finding(
-        id=f"soak/{part.where}/rate",
-        measurement="rate over the soak",
-        where=part.where,
-        severity="warning" if fell else "pass",
-        value=median(rates),
-        unit="GB/s",
+    return make_figure(
+        f"soak/{part.where}/rate",
+        "rate over the soak",
+        "warning" if fell else "pass",
+        median(rates),
+        "GB/s",
+        meaning,
+        "Look at temperature, power and throttling in the series and in nvidia-smi -q.",
         interval=(min(rates), max(rates)),
-        expected=((1 - drift) * early, None),
+        expected=((1 - drift) * early, inf),
         source="the first fifth of the soak",
-        meaning=meaning,
-        next="Look at temperature, power and throttling in the series and in nvidia-smi -q." if fell else "",
         series=part.series,
     )

@@ -3,24 +3,188 @@
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from math import inf, log
 from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
-from vecadd._version import package_version
-from vecadd.figures import replace_file, write_json
-from vecadd.fleet import changes, checks, files, outliers, tables
-from vecadd.fleet.changes import Changes
-from vecadd.fleet.checks import Check
-from vecadd.fleet.hostlist import compressed
-from vecadd.fleet.outliers import Found, Group
-from vecadd.tables import Screen
+from vecadd._command import (
+    STDOUT,
+    UnaskableError,
+    add_comparison_options,
+    epilog,
+    package_version,
+    refuse_inputs,
+    refuse_shared,
+    target,
+)
+from vecadd.check.document import Check, read_check
+from vecadd.figures import FLEET, read_objects, replace_file, write_json
+from vecadd.fleet import outliers
+from vecadd.fleet.outliers import LEVELS, Cause, Changes, Deviation, Found, Group
+from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
 
-SCHEMA, VERSION = files.FLEET, 1
+# Host names as Slurm writes them: node[01-03,07].
+
+
+def slurm_hostlist(hosts: Iterable[str]) -> str:
+    """The hosts in one line, for ``sbatch --exclude``; names that differ in their last number share a bracket.
+
+    >>> compressed(["node07", "node01", "node02", "login"])
+    'login,node[01-02,07]'
+    """
+    families: dict[tuple[str, int], set[int]] = {}
+    names = set()
+    for host in sorted(set(hosts)):
+        found = re.fullmatch(r"(.*?)([0-9]+)", host)
+        if found is None:
+            names.add(host)
+            continue
+        prefix, digits = found.groups()
+        width = len(digits) if digits.startswith("0") or (prefix, len(digits)) in families else 0
+        families.setdefault((prefix, width), set()).add(int(digits))
+    names |= {_family(prefix, width, sorted(numbers)) for (prefix, width), numbers in families.items()}
+    return ",".join(sorted(names))
+
+
+def _family(prefix: str, width: int, numbers: list[int]) -> str:
+    ranges = [
+        f"{first:0{width}}" if first == last else f"{first:0{width}}-{last:0{width}}"
+        for first, last in _ranges(numbers)
+    ]
+    return f"{prefix}{ranges[0]}" if len(numbers) == 1 else f"{prefix}[{','.join(ranges)}]"
+
+
+def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+# What was found, as tables and sentences: for a terminal and for a page.
+
+MOST_HOSTS = 60  # letters of a list of hosts in a table: the JSON has all
+
+METHOD = (
+    "Each figure is held against those of the same part in machines of the same type, as logarithms, by the modified "
+    "z-score (median and MAD; Iglewicz and Hoaglin, 1993). A figure is unlike its peers where it is worse than the "
+    "normal law passes with a chance of 5 % in the whole fleet (Bonferroni, by Student's quantile), worse by two and a "
+    "half times as much as the best peers are better, and by the smallest difference of interest. Where more than half "
+    "of the parts of a machine, or of the machines of a group, have the same fault, they have it in common."
+)
+
+
+def table_of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table:
+    """A line for each measurement of each cause, with its worst figure. ``head`` names the last columns."""
+    table = Table(
+        title,
+        columns("what", Column("machines", right=False), Column("measurement", right=False), *head),
+        optional_columns=(head[-1], head[1]),
+    )
+    for cause in causes:
+        for measurement in dict.fromkeys(deviation.measurement for deviation in cause.deviations):
+            some = [deviation for deviation in cause.deviations if deviation.measurement == measurement]
+            most = max(some, key=_distance)
+            table.add(
+                show_subject(cause),
+                show_hosts(cause.hosts),
+                measurement,
+                show_figure(most.value, most.unit),
+                show_figure(most.usual, most.unit),
+                "no figure" if most.ratio is None else f"{100 * most.ratio:.0f} %",
+                *([] if len(head) < 4 else ["-" if most.score is None else f"{most.score:.1f}"]),
+                style=Style.FAILED,
+            )
+        table.add_gap()
+    return table
+
+
+def _distance(deviation: Deviation) -> float:
+    """How far the figure is from where it is expected: from its peers, or else from what it was."""
+    if deviation.ratio is None:
+        return inf
+    return abs(log(deviation.ratio or 1e-9) if deviation.score is None else deviation.score)
+
+
+def table_of_outliers(found: Found) -> Table:
+    """What is unlike its peers."""
+    return table_of_causes(found.causes, "unlike their peers", ("measured", "usual", "of usual", "modified z"))
+
+
+def tables_of_changes(changes: Changes) -> list[Table]:
+    """What has changed since the last run: in words, worse and better."""
+    noted = Table("since the last run", columns("machines", Column("what", right=False), "before", "after"))
+    for note in changes.noted:
+        noted.add(show_hosts(note.hosts), note.what, note.before, note.after)
+    tables = [noted]
+    for told, how in ((changes.worse, "worse"), (changes.better, "better")):
+        beside = [cause for cause in told if cause.deviations[0].score is not None]
+        alone = [cause for cause in told if cause.deviations[0].score is None]
+        head = ("after", "before", "of before")
+        tables.append(table_of_causes(beside, f"{how} than the others since the last run", (*head, "modified z")))
+        tables.append(table_of_causes(alone, f"{how} than in the last run", head))
+    return [table for table in tables if table.lines]
+
+
+def show_subject(cause: Cause) -> str:
+    """ "gpu 3", "machine", "group rack07"."""
+    return f"group {cause.group}" if cause.level == "group" else cause.where or "machine"
+
+
+def tables_of_baselines(found: Found) -> list[Table]:
+    """What the machines of each type usually reach, a table each."""
+    tables = []
+    for machine_type in dict.fromkeys(baseline.machine_type for baseline in found.baselines):
+        head = ("measurement", "machines", "figures", "1 %", "median", "99 %", "unlike")
+        table = Table(f"what peers reach: {machine_type}", columns(*head), optional_columns=("machines", "figures"))
+        for each in found.baselines:
+            if each.machine_type == machine_type:
+                quantiles = (show_figure(value, each.unit) for value in each.quantiles)
+                counts = str(each.machines), str(each.count)
+                table.add(each.measurement, *counts, *quantiles, str(len(each.deviations) or "-"))
+        tables.append(table)
+    return tables
+
+
+def list_failures(checks: Iterable[Check]) -> list[str]:
+    """The machines whose own check has failed, with its critical findings."""
+    lines = []
+    for check in checks:
+        if check.status != "passed":
+            critical = [figure.title for figure in check.figures if figure.fails]
+            why = f": {', '.join(critical)}" if critical else ""
+            said = "failed its own check" if check.status == "failed" else "was not judged by its own check"
+            lines.append(f"{check.host} {said}{why}")
+    return lines
+
+
+def show_summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str:
+    """The verdict on the fleet in a sentence."""
+    types = len({check.machine_type for check in newest})
+    counts = {level: sum(cause.level == level for cause in found.causes) for level in LEVELS}
+    machines = len({host for cause in found.causes for host in cause.hosts})
+    ill = [f"{count} {level}{'s' * (count > 1)}" for level, count in counts.items() if count]
+    unlike = f"{', '.join(ill)} in {machines} of them unlike their peers" if ill else "none is unlike its peers"
+    own = f", {len(failed)} failed their own check" if failed else ""
+    return f"{len(newest)} machines of {types} type{'s' * (types != 1)}: {unlike}{own}"
+
+
+def show_hosts(hosts: Sequence[str]) -> str:
+    """The hosts as Slurm writes them; many of them are counted."""
+    text = slurm_hostlist(hosts)
+    return text if len(text) <= MOST_HOSTS else f"{len(hosts)} machines"
+
+
+# The command
+
+VERSION = 1
 
 __all__ = ["add_arguments", "run"]
 
@@ -28,7 +192,7 @@ __all__ = ["add_arguments", "run"]
 @dataclass(frozen=True)
 class Fleet:
     """What was read of a fleet, each machine's newest check, and what was found: ``failed`` are the hosts that failed
-    their own check, ``excluded`` those and the hosts of every cause, ``left_out`` says which files are none."""
+    their own check, ``excluded`` those and the hosts of every cause, ``left_out`` says which files are unreadable."""
 
     newest: Sequence[Check]
     found: Found
@@ -49,7 +213,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--group",
-        type=_pattern,
+        type=parse_pattern,
         metavar="REGEX",
         help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
         "(default: all up to the number before the last one, rack07 of rack07-node12)",
@@ -80,35 +244,34 @@ def run(arguments: argparse.Namespace) -> int:
         pages.require()
     read, left_out = _read(arguments.results)
     refuse_inputs(targets, [check.path for check in read])
-    newest, before = changes.last_runs(read)
+    newest, before = outliers.find_last_runs(read)
     least = arguments.least / 100
-    group = arguments.group or outliers.by_name
-    found = outliers.of(newest, least, group)
-    changed = changes.of(newest, before, least, group)
+    group = arguments.group or outliers.group_by_name
+    found = outliers.find_outliers(newest, least, group)
+    changed = outliers.find_changes(newest, before, least, group)
     failed = [check.host for check in newest if check.status == "failed"]
     excluded = sorted({host for cause in found.causes for host in cause.hosts} | set(failed))
     fleet = Fleet(newest, found, changed, failed, excluded, left_out)
     _write(arguments, fleet)
     screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.exclude, arguments.html) else None)
-    shown = [*tables.of_baselines(found), tables.of_outliers(found), *tables.of_changes(changed)]
+    shown = [*tables_of_baselines(found), table_of_outliers(found), *tables_of_changes(changed)]
     screen.show([table for table in shown if table.lines])
-    screen.say(*_notes(fleet), tables.summary(newest, found, failed))
+    screen.say(*_list_notes(fleet), show_summary(newest, found, failed))
     if excluded:
-        screen.say(f"to leave out: {compressed(excluded)}")
+        screen.say(f"to leave out: {slurm_hostlist(excluded)}")
     return 1 if excluded else 0
 
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. What this command and `vecadd compare` wrote into a folder earlier is passed over. Raises UnaskableError
-    where a file that was named, or all of a folder, cannot be read."""
+    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
-    for path in files.listed(paths):
+    for path, content in read_objects(paths):
         try:
-            content = files.content(path)
-            if content.get("schema") not in files.VERDICTS or path in paths:
-                read.append(checks.of(path, content))
+            if isinstance(content, ValueError):
+                raise content
+            read.append(read_check(path, content))
         except ValueError as error:
             if path in paths:
                 raise UnaskableError(str(error)) from error
@@ -120,19 +283,19 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     return read, left_out
 
 
-def _notes(fleet: Fleet) -> list[str]:
-    alone = f"too few machines of their type to be compared: {compressed(fleet.found.alone)}"
+def _list_notes(fleet: Fleet) -> list[str]:
+    alone = f"too few machines of their type to be compared: {slurm_hostlist(fleet.found.alone)}"
     return [
         *(f"left out: {line}" for line in fleet.left_out),
         *([alone] if fleet.found.alone else []),
-        *tables.of_failures(fleet.newest),
+        *list_failures(fleet.newest),
     ]
 
 
 def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
     if arguments.json is not None:
         content: dict[str, Any] = {
-            "schema": SCHEMA,
+            "schema": FLEET,
             "schema_version": VERSION,
             "vecadd": package_version(),
             "status": "outliers" if fleet.excluded else "none",
@@ -151,22 +314,22 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
         }
         write_json(arguments.json, content)
     if arguments.exclude is not None:
-        replace_file(arguments.exclude, f"{compressed(fleet.excluded)}\n" if fleet.excluded else "")
+        replace_file(arguments.exclude, f"{slurm_hostlist(fleet.excluded)}\n" if fleet.excluded else "")
     if arguments.html is not None:
         replace_file(arguments.html, _page(fleet))
 
 
 def _page(fleet: Fleet) -> str:
     newest_time, oldest_time = (each(check.time.astimezone(UTC) for check in fleet.newest) for each in (max, min))
-    unlike = tables.of_outliers(fleet.found)
-    said = tables.summary(fleet.newest, fleet.found, fleet.failed)
+    unlike = table_of_outliers(fleet.found)
+    said = show_summary(fleet.newest, fleet.found, fleet.failed)
     first = [pages.verdict(f"{said}.", bad=bool(fleet.excluded))]
     if fleet.excluded:
         first += [
             ("text", "To leave out, as Slurm takes it (sbatch --exclude=…):"),
-            ("code", compressed(fleet.excluded)),
+            ("code", slurm_hostlist(fleet.excluded)),
         ]
-    first += [("text", f"{note}.") for note in _notes(fleet)]
+    first += [("text", f"{note}.") for note in _list_notes(fleet)]
     causes: list[pages.Part] = [("missing", "No machine is unlike its peers.")]
     if unlike.lines:
         causes = [
@@ -178,8 +341,8 @@ def _page(fleet: Fleet) -> str:
             pages.table(unlike),
         ]
     types = dict.fromkeys(baseline.machine_type for baseline in fleet.found.baselines)
-    peers = [part for machine_type in types for part in _type(fleet.found, machine_type)]
-    changes = [pages.table(table) for table in tables.of_changes(fleet.changed)]
+    peers = [part for machine_type in types for part in _parts_of_type(fleet.found, machine_type)]
+    changes = [pages.table(table) for table in tables_of_changes(fleet.changed)]
     sections = [
         pages.Section("", "", first),
         pages.Section("unlike", "Unlike their peers", causes),
@@ -198,11 +361,11 @@ def _page(fleet: Fleet) -> str:
         f"Fleet of {len(fleet.newest)} machines",
         f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} UTC",
         sections,
-        [tables.METHOD],
+        [METHOD],
     )
 
 
-def _type(found: Found, machine_type: str) -> list[pages.Part]:
+def _parts_of_type(found: Found, machine_type: str) -> list[pages.Part]:
     """One type's baselines: a strip of each measurement in percent of its median, with what is unlike as marks."""
     baselines = [baseline for baseline in found.baselines if baseline.machine_type == machine_type]
     rows = []
@@ -217,11 +380,11 @@ def _type(found: Found, machine_type: str) -> list[pages.Part]:
     return [
         ("heading", machine_type),
         pages.strips(rows, caption, "percent of the median", 100.0),
-        pages.table(*tables.of_baselines(Found(baselines))),
+        pages.table(*tables_of_baselines(Found(baselines))),
     ]
 
 
-def _pattern(text: str) -> Group:
+def parse_pattern(text: str) -> Group:
     try:
         pattern = re.compile(text)
     except re.error as error:

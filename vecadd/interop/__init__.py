@@ -23,7 +23,7 @@ _known: WeakKeyDictionary[type, Library | None] = WeakKeyDictionary()
 
 
 def library_of(kind: type) -> Library | None:
-    """The library whose array type this is, or is derived from; None where it is none of these."""
+    """The library whose array type this is, or is derived from; None for any other type."""
     try:
         return _known[kind]
     except KeyError:

@@ -23,7 +23,7 @@ class CuPy(Library):
 
     @property
     def pooled_type(self) -> Any:
-        """The type of the memory that CuPy's pool has allocated, whose `ptr`, `size` and `device_id` hold; or None."""
+        """The type of memory from CuPy's pool, whose `ptr`, `size` and `device_id` are right; or None."""
         return getattr(getattr(sys.modules["cupy"].cuda, "memory", None), "PooledMemory", None)
 
     def current_stream(self, device: int) -> int | None:

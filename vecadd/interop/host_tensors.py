@@ -1,6 +1,6 @@
 """Host arrays of other libraries than NumPy: vecadd adds them in place, and the sum is an array of their library.
 
-Operands that have to be broadcast or cast go to the library's own addition, whose promotion rules hold. Into ``out``
+Operands that have to be broadcast or cast go to the library's own addition, whose promotion rules apply. Into ``out``
 they are broadcast as NumPy does it: torch.add would give an ``out`` of another shape new memory, of the sum's shape.
 """
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 class Library:
     """A library whose arrays have only the array interface: sums are DeviceArrays."""
 
-    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that it adds; a typestr of their size, "<V2", means them
     has_attributes = False  # whether arrays of its `array_type` may be read as csrc/py/operands/cupy.c does
     has_exchange_table = False  # whether its types may have the table that csrc/py/operands/torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
@@ -19,6 +18,7 @@ class Library:
     sums_in_c_order = False  # whether its sums are always in C order; else they follow NumPy's rule, order="K",
     sums_as_first = False  # or in the order of the first array whose strides say one, as torch's iterator has it
     numbers_as_torch = False  # whether numbers beside device arrays are converted as PyTorch's kernels convert them
+    has_bfloat16 = False  # whether the typestr "<V2" of its interface means bfloat16, and it adds that
     records_streams = False  # whether `record_stream` has to be called for other streams than its current one
     count_writes: Any = None  # a function to be called with a tuple or list of its arrays that vecadd has written
 
@@ -74,7 +74,7 @@ class Library:
         return array
 
     def record_stream(self, array: Any, stream: int) -> None:
-        """Has the library reuse the array's memory only after the work that this stream holds now."""
+        """Has the library reuse the array's memory only after the work that is queued on this stream now."""
 
     def on_host(self, array: Any, writing: bool) -> Any:
         """The array whose __dlpack__ is to be called; raises where the array must not be added."""

@@ -13,13 +13,13 @@ from vecadd.interop.library import Library, back, in_memory
 class Torch(Library):
     """Tensors of PyTorch, on a GPU or on the host."""
 
-    void_dtypes = ("bfloat16",)
     has_exchange_table = True
 
     has_host_arrays = True
     sums_as_first = True
     numbers_as_torch = True
     records_streams = True
+    has_bfloat16 = True
 
     @property
     def empty_strided(self) -> Any:
@@ -89,12 +89,12 @@ class Torch(Library):
 
     @property
     def forward_mode(self) -> Any:
-        """The module whose `_current_level` is -1 where no forward-mode derivatives are taken; None: there is none."""
+        """The module whose `_current_level` is -1 outside of forward-mode derivatives; None: no such module."""
         return getattr(getattr(sys.modules["torch"], "autograd", None), "forward_ad", None)
 
     @property
     def in_inference_mode(self) -> Any:
-        """The function that says whether PyTorch is in its inference mode; None: there is none."""
+        """The function that says whether PyTorch is in its inference mode; None: it has no such mode."""
         return getattr(sys.modules["torch"], "is_inference_mode_enabled", None)
 
     def must_add(self, operands: Sequence[Any], out: Any) -> str | None:

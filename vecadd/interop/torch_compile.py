@@ -24,7 +24,7 @@ def substitute() -> None:
                 return torch.add(a, b, out=out)
             if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
                 return np.add(a, b, out=out)
-        torch._dynamo.graph_break("vecadd.add of what no graph holds")
+        torch._dynamo.graph_break("vecadd.add of operands that no graph takes")
         return _core.add(a, b, out=out, device=device, stream=stream, **numpy_keywords)
 
     with suppress(Exception):  # of another version's compiler, whose import must not fail for us

@@ -8,9 +8,16 @@ The foreign code shares this process. What it cannot replace it can still read a
 keeps mistakes and tricks of a kernel from being rewarded, and is no sandbox.
 """
 
+import base64
+import importlib
+import importlib.util
 import os
+import pickle
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -19,11 +26,98 @@ from vecadd import _core
 from vecadd.bench import probes
 from vecadd.bench.operands import HOST, Pattern
 from vecadd.bench.options import find_dtype
-from vecadd.judge import load, watched
+from vecadd.judge import compile as compiler
+from vecadd.judge.compile import CompileError
 
-VERSIONS = 3  # of the operands: those given, those that a and b held before, and those of the call before
+# Which functions of the clocks and checkers the contestant's code has replaced. No judgement uses them; code that
+# replaces them means to deceive.
+
+MODULES = ("time", "numpy", "vecadd", "vecadd._core", "vecadd.ladder", "vecadd.judge.child")
+OF_ARRAYS = {"torch": ("torch", "torch.cuda"), "cupy": ("cupy", "cupy.cuda"), "vecadd": ()}
+
+WATCHED_TYPES = (FunctionType, BuiltinFunctionType, MethodDescriptorType, type, np.ufunc)
+
+
+def watch_functions(arrays: str) -> Callable[[], list[str]]:
+    """Notes the functions and classes of these modules; what it gives then names those that are others by now."""
+    noted = [
+        (module, name, value)
+        for module in map(importlib.import_module, (*MODULES, *OF_ARRAYS.get(arrays, ())))
+        for name, value in vars(module).items()
+        if isinstance(value, WATCHED_TYPES)
+    ]
+
+    def replaced() -> list[str]:
+        return [f"{module.__name__}.{name}" for module, name, value in noted if vars(module).get(name) is not value]
+
+    return replaced
+
+
+# The contestant's code, read in the child: a Python file, a .cu file, or a pickled function.
+
+DEFINE = "define it, or name another by --function"
+
+
+class ImpossibleError(Exception):
+    """The contestant cannot be judged here: something is missing that is not its fault."""
+
+
+def find_conversion(arrays: str) -> Callable[[Any], Any] | None:
+    """What makes such an array of a DeviceArray; None where the contestant gets those. Raises ImpossibleError where the
+    library is missing."""
+    if arrays == "vecadd":
+        return None
+    try:
+        library = importlib.import_module(arrays)
+    except ImportError as error:
+        raise ImpossibleError(f"it takes {arrays}'s arrays, and {arrays} is not installed here") from error
+    convert: Callable[[Any], Any] = library.from_dlpack
+    return convert
+
+
+def load_contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that is judged. Raises ImpossibleError where it is not there or no compiler is, CompileError, and
+    what its code raises."""
+    if spec["pickled"]:
+        return _unpickled(spec)
+    path = Path(spec["path"])
+    if path.suffix == ".cu":
+        try:
+            return compiler.function_of(path, spec["function"], spec["dtype"], f"{gpu['cc_major']}{gpu['cc_minor']}")
+        except compiler.NoFunctionError as error:
+            raise ImpossibleError(f"{path} has {error}: {DEFINE}") from error
+        except compiler.NoCompilerError as error:
+            raise ImpossibleError(str(error)) from error
+    module = importlib.util.spec_from_file_location("contestant", path)
+    if module is None or module.loader is None:
+        raise ImpossibleError(f"{path} is no Python file")
+    made = importlib.util.module_from_spec(module)
+    sys.modules["load_contestant"] = made
+    sys.path.insert(0, str(path.parent))  # its neighbours can be imported, as when it is run
+    module.loader.exec_module(made)
+    found = getattr(made, spec["function"], None)
+    if not callable(found):
+        raise ImpossibleError(f"{path} has no function {spec['function']}: {DEFINE}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def describe_exception(error: BaseException) -> str:
+    """An exception of foreign code: the line that raised it, its type and its words."""
+    where = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(where[-1].filename).name}, line {where[-1].lineno})" if where else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _unpickled(spec: Mapping[str, Any]) -> Callable[..., Any]:
+    sys.path[:] = spec["folders"]
+    function: Callable[..., Any] = pickle.loads(base64.b64decode(spec["pickled"]))
+    return function
+
+
+VERSIONS = 3  # of the operands: those given, those that were in a and b before, and those of the call before
 PERIOD = 131_071  # elements: a prime number, so that no block or vector meets the same values twice
-FLUSH_TIMES = 4  # memory of so many times the L2's size goes through it before a timed call
+FLUSH_TIMES = 4  # memory of that many times the L2's size goes through it before a timed call
 
 Answer = dict[str, Any]
 
@@ -59,8 +153,8 @@ def answers(spec: Answer) -> Iterator[Callable[[Answer], Answer]]:
     base = operands(spec["dtype"], spec["seed"])
     first = _core.to_device(np.zeros((1, 1, 1), base.dtype))
     flush = to_device(np.zeros(FLUSH_TIMES * gpus[0]["l2"], np.uint8))
-    convert = load.conversion(spec["arrays"])
-    replaced = watched.watch(spec["arrays"])
+    convert = find_conversion(spec["arrays"])
+    replaced = watch_functions(spec["arrays"])
     # What is set aside already is not the contestant's doing.
     own = repeat(first, 3 * PERIOD)
     aside = judge_call("naive", own, (0, PERIOD, 2 * PERIOD), base, bare=True)["persisting"]
@@ -71,7 +165,7 @@ def answers(spec: Answer) -> Iterator[Callable[[Answer], Answer]]:
 
     def begin(asked: Answer) -> Answer:
         nonlocal contestant
-        contestant = load.contestant(spec, gpus[0])
+        contestant = load_contestant(spec, gpus[0])
         return {"gpu": gpus[0], "persisting": aside}
 
     yield begin
@@ -130,14 +224,14 @@ def serve() -> None:
         return
     try:
         tell(begin(spec))
-    except load.ImpossibleError as error:
+    except ImpossibleError as error:
         tell({"impossible": f"{error}"})
         return
-    except load.CompileError as error:
+    except CompileError as error:
         tell({"uncompiled": f"{error}"})
         return
     except BaseException as error:
-        tell({"raised": load.told(error)})
+        tell({"raised": describe_exception(error)})
         return
     answer = next(made)
     while line := read():

@@ -4,13 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from vecadd._command import STDOUT, UnaskableError, epilog, target
-from vecadd._terminal import status_line
+from vecadd._command import STDOUT, UnaskableError, epilog, status_line, target
 from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info
-from vecadd.judge import clock, contestant, verdict
 from vecadd.judge import run as judgement
+from vecadd.judge import verdict
 from vecadd.judge.verdict import Verdict
 from vecadd.tables import Screen
 
@@ -28,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--arrays",
-        choices=contestant.ARRAYS,
+        choices=judgement.ARRAYS,
         help="whose arrays a .py file takes (default: torch's or CuPy's where it imports torch, triton or cupy)",
     )
     parser.add_argument(
         "--alignment", type=int, metavar="BYTES", help="what its operands are aligned to (default: to an element)"
     )
     parser.add_argument(
-        "--rounds", type=int, default=clock.ROUNDS, metavar="N", help=f"timed calls at each size ({clock.ROUNDS})"
+        "--rounds", type=int, default=verdict.ROUNDS, metavar="N", help=f"timed calls at each size ({verdict.ROUNDS})"
     )
     parser.add_argument(
         "--timeout",

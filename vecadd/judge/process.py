@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from vecadd._environment import of_child
+from vecadd._machine import environment_of_child
 from vecadd.figures import NUMBER, Kind, Whole, check_kinds
 
 CHILD = "vecadd.judge.child"
@@ -59,7 +59,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,
-            env=of_child(),
+            env=environment_of_child(),
             start_new_session=True,
         )
         self._rest = b""
@@ -81,7 +81,7 @@ class Child:
         return self.ask(timeout, **self._spec)
 
     def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
-        """The child's answer; raises EndedError where none comes within so many seconds."""
+        """The child's answer; raises EndedError where none comes within ``timeout`` seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{question!r}\n".encode())

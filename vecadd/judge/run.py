@@ -1,23 +1,112 @@
-"""One judgement from beginning to end: checks, probes, times, verdict."""
+"""One judgement from beginning to end: contestant, checks, probes, times, verdict."""
 
+import ast
+import base64
+import pickle
 import secrets
+import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from vecadd import _core, model
 from vecadd.bench.options import find_dtype
-from vecadd.judge import clock, contestant, foresight, verdict
-from vecadd.judge.findings import Finding
-from vecadd.judge.places import LINE
+from vecadd.judge import verdict
 from vecadd.judge.process import Child, EndedError, is_child
-from vecadd.judge.session import FoundError, Session
+from vecadd.judge.session import LINE, RejectedError, Rejection, Session, check_foresight
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 from vecadd.tables import show_seconds
 
+# What is to be judged, as the child process is told it: a file and a function in it, or a pickled function.
+
+ARRAYS = ("vecadd", "torch", "cupy")
+SUFFIXES = (".py", ".cu")
+
+_IMPORTS = {"torch": "torch", "triton": "torch", "cupy": "cupy"}  # whose arrays code takes that imports this
+
+
+def describe_contestant(contestant: Any, function: str, arrays: str | None) -> dict[str, Any]:
+    """The contestant for the child: name, path or pickle, and which arrays it takes: where ``arrays`` is None, those of
+    the library that it imports. Raises FileNotFoundError, ValueError for another kind of file, for unknown arrays and
+    for a function that cannot be sent to another process, TypeError for what is neither a file nor callable."""
+    if arrays not in (None, *ARRAYS):
+        raise ValueError(f"arrays must be {', '.join(map(repr, ARRAYS))} or None, not {arrays!r}")
+    if isinstance(contestant, str | Path):
+        path = Path(contestant)
+        if not path.is_file():
+            raise FileNotFoundError(2, "No such file", str(path))
+        if path.suffix not in SUFFIXES:
+            raise ValueError(f"{path} is neither a .py nor a .cu file")
+        took = _arrays_of_modules(_imported_modules(path)) if path.suffix == ".py" else "vecadd"
+        if path.suffix == ".cu" and arrays not in (None, "vecadd"):
+            raise ValueError(f"a .cu file takes pointers, not {arrays}'s arrays")
+        return {
+            "name": path.name,
+            "path": str(path.resolve()),
+            "function": function,
+            "pickled": "",
+            "folders": sys.path,
+            "arrays": arrays or took,
+        }
+    if not callable(contestant):
+        raise TypeError(f"what is judged is a function of (a, b, out) or the path of a file, not {contestant!r}")
+    return {
+        "name": getattr(contestant, "__name__", type(contestant).__name__),
+        "path": "",
+        "function": function,
+        "pickled": base64.b64encode(_pickle_function(contestant)).decode(),
+        "folders": sys.path,
+        "arrays": arrays or _arrays_of_modules(_modules_of_globals(contestant)),
+    }
+
+
+def _pickle_function(function: Callable[..., Any]) -> bytes:
+    """By its module and name where another process can import it, else whole, by cloudpickle."""
+    if getattr(function, "__module__", None) != "__main__":
+        try:
+            return pickle.dumps(function)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            pass
+    refusal = f"{function!r} cannot be sent to another process"
+    try:
+        whole: bytes = import_module("cloudpickle").dumps(function)
+    except ImportError:
+        remedy = "give the path of the file that it is in, or pip install cloudpickle"
+        raise ValueError(f"{refusal}: {remedy}") from None
+    except Exception as error:  # whatever its objects raise
+        raise ValueError(f"{refusal}: {error}") from error
+    return whole
+
+
+def _arrays_of_modules(modules: Iterable[str]) -> str:
+    names = {module.partition(".")[0] for module in modules}
+    return next((arrays for name, arrays in _IMPORTS.items() if name in names), "vecadd")
+
+
+def _imported_modules(path: Path) -> list[str]:
+    """The modules that a Python file imports; none where it is no Python, which the child will find."""
+    try:
+        nodes = list(ast.walk(ast.parse(path.read_bytes(), str(path))))
+    except (SyntaxError, ValueError):
+        return []
+    found = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return found + [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+
+
+def _modules_of_globals(function: Any) -> list[str]:
+    """The modules that a function's globals are, or come from."""
+    values = getattr(function, "__globals__", {}).values()
+    found = (getattr(value, "__module__", None) or getattr(value, "__name__", None) for value in values)
+    return [name for name in found if isinstance(name, str)]
+
+
+# One judgement from beginning to end: checks, probes, times, verdict.
+
 SIZES = (2**16, 2**20, 2**24, 2**28)
-ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own
+ARRAYS_A_SIZE = 12  # in the GPU's memory: three versions of the operands and their sum, and the call's own
 MOST_MEMORY = 0.8  # of the GPU's
 FASTER = 1.05  # times the probed rate of the memory: what is faster has not been done
 EMPTY = 0.9  # of the time of a kernel that does nothing: what is shorter had no kernel in it
@@ -35,7 +124,7 @@ def judge(
     function: str = "add",
     arrays: str | None = None,
     alignment: int | None = None,
-    rounds: int = clock.ROUNDS,
+    rounds: int = verdict.ROUNDS,
     timeout: float = TIMEOUT,
     tell: Tell = lambda what: None,
 ) -> Verdict:
@@ -61,7 +150,7 @@ def judge(
     """
     if is_child():
         raise RuntimeError("a contestant cannot judge: put the call under if __name__ == '__main__'")
-    itemsize = _itemsize(dtype)
+    itemsize = _find_itemsize(dtype)
     alignment = itemsize if alignment is None else alignment
     if alignment < itemsize or alignment > LINE or alignment & (alignment - 1):
         raise ValueError(f"alignment must be a power of two from {itemsize}, an element's, to {LINE}, not {alignment}")
@@ -69,7 +158,7 @@ def judge(
         raise ValueError(f"rounds must be at least 1, not {rounds}")
     spec = {
         "ask": "begin",
-        **contestant.described(f, function, arrays),
+        **describe_contestant(f, function, arrays),
         "dtype": dtype,
         "seed": secrets.randbelow(2**32),
     }
@@ -78,48 +167,50 @@ def judge(
     try:
         with Child(spec) as child:
             tell(f"reading {spec['name']}")
-            begun = _possible(child.begin(timeout))
+            begun = _refuse_impossible(child.begin(timeout))
             if "uncompiled" in begun:
-                raise FoundError(Finding("does not compile", begun["uncompiled"]))
+                raise RejectedError(Rejection("does not compile", begun["uncompiled"]))
             if "raised" in begun:
-                raise FoundError(Finding("raises", f"{begun['raised']} (while its code was read)"))
+                raise RejectedError(Rejection("raises", f"{begun['raised']} (while its code was read)"))
             gpu = begun["gpu"]
-            chosen = _sizes(sizes, itemsize, gpu["memory"])
+            chosen = _choose_sizes(sizes, itemsize, gpu["memory"])
             session = Session(child, gpu, itemsize, timeout, begun["persisting"])
             tell("checking")
             checked += session.check(chosen, alignment)
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
-                checked.append(foresight.check(session))
-            limits = _probed(spec, timeout, tell)
-            found = [_time(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
+                checked.append(check_foresight(session))
+            limits = _probe_limits(spec, timeout, tell)
+            found = [_time_size(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
-    except FoundError as error:
+    except RejectedError as error:
         rejection = error.finding
     except EndedError as error:
-        rejection = Finding(error.kind, str(error))
+        rejection = Rejection(error.kind, str(error))
     else:
-        return verdict.of(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
-    return verdict.of(spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked))
+        return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
+    return verdict.make_verdict(
+        spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked)
+    )
 
 
-def _time(
+def _time_size(
     session: Session, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
 ) -> Size:
     tell(f"timing {n} elements")
-    candidates = clock.rungs(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
-    timed = clock.time(session, n, candidates, rounds)
+    candidates = verdict.find_candidates(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
+    timed = verdict.time_size(session, n, candidates, rounds)
     itemsize = session.itemsize
     limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
     nbytes = model.bytes_moved(timed.n, itemsize)
     rate = 1e9 * probed["device"]["gbps"]
     limit = nbytes / rate if nbytes > gpu["l2"] else None
-    _believe(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
-    return Size.of(timed, itemsize, limit, _advice(gpu, dtype, timed, rung, limits))
+    _refuse_impossible_time(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
+    return Size.of(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
 
 
-def _believe(timed: clock.Timed, memory: float, kernel: float) -> None:
+def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) -> None:
     """Raises FoundError for a time that the memory, or a launch, does not allow."""
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
@@ -129,11 +220,11 @@ def _believe(timed: clock.Timed, memory: float, kernel: float) -> None:
         words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
     else:
         return
-    raise FoundError(Finding("returned early", words))
+    raise RejectedError(Rejection("returned early", words))
 
 
-def _advice(
-    gpu: dict[str, Any], dtype: str, timed: clock.Timed, rung: dict[str, Any], limits: model.Limits
+def _advise(
+    gpu: dict[str, Any], dtype: str, timed: verdict.Timed, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
     """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
     what that takes."""
@@ -156,35 +247,35 @@ def _advice(
     return (took, about, *advice.steps[1:], *rungs)
 
 
-def _probed(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
+def _probe_limits(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
     """The limits of this GPU, from a process without foreign code."""
     tell("probing the GPU")
     with Child({"ask": "probes"}) as child:
-        limits: dict[str, Any] = _possible(child.begin(timeout))["limits"]
+        limits: dict[str, Any] = _refuse_impossible(child.begin(timeout))["limits"]
     return limits
 
 
-def _possible(answer: dict[str, Any]) -> dict[str, Any]:
+def _refuse_impossible(answer: dict[str, Any]) -> dict[str, Any]:
     if "impossible" in answer:
         raise RuntimeError(answer["impossible"])
     return answer
 
 
-def _sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
-    most = int(MOST_MEMORY * memory) // (ARRAYS * itemsize)
+def _choose_sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
+    most = int(MOST_MEMORY * memory) // (ARRAYS_A_SIZE * itemsize)
     if sizes is None:
         return [n for n in SIZES if n <= most]
     for n in sizes:
         if not 1 <= n <= most:
             raise ValueError(
-                f"sizes must be 1 to {most} elements, which is what {ARRAYS} arrays on this GPU allow, not {n}"
+                f"sizes must be 1 to {most} elements, which is what {ARRAYS_A_SIZE} arrays on this GPU allow, not {n}"
             )
     if not sizes:
         raise ValueError("sizes must name at least one number of elements")
     return list(sizes)
 
 
-def _itemsize(dtype: str) -> int:
+def _find_itemsize(dtype: str) -> int:
     if dtype not in _core.DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(_core.DTYPES)}, not {dtype!r}")
     try:

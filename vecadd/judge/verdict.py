@@ -1,12 +1,96 @@
-"""What a judgement came to: for a terminal, a notebook, a file and a test."""
+"""What a judgement came to: the contestant's times, and the verdict for a terminal, a notebook, a file and a test."""
 
-from collections.abc import Iterable, Mapping
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vecadd.judge.clock import Timed
+from vecadd import _core
+from vecadd.bench.timing import interval, paired_interval
+from vecadd.judge.session import GuardedArrays, RejectedError, Session
 from vecadd.model.theory import bytes_moved
 from vecadd.tables import Pair, Table, columns, show_pairs, show_pairs_as_html, show_rate, show_seconds, show_size
+
+# The verdict clock: rounds in which the contestant, tuned and the nearest rung are timed one after the other.
+
+TUNED = "tuned"
+LOOKS = 3  # calls of each rung before the rounds, to find the nearest
+ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds at a size drawn near the asked one: the contestant's median with its 95 % interval, tuned's and the
+    nearest rung's medians, and how many times as long as each of both the contestant takes: low, median, high."""
+
+    asked: int
+    n: int
+    seconds: tuple[float, float, float]
+    tuned: float
+    over_tuned: tuple[float, float, float]
+    rung: str
+    rung_seconds: float
+    over_rung: tuple[float, float, float]
+
+
+def find_candidates(dtype: str, capability: int) -> list[dict[str, Any]]:
+    """The rungs that a contestant is placed among: those that fill the GPU and write the sum of that dtype."""
+    return [
+        rung
+        for rung in _core.rungs()
+        if rung["kind"] == "device"
+        and dtype in rung["dtypes"]
+        and rung["sum"] == "written"
+        and not rung["blocks"]
+        and rung["min_cc"] <= capability
+    ]
+
+
+def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Timed:
+    """Times one size, near n."""
+    near = session.near(n)
+    room = session.stage(near)
+    where = f"{near} elements, timed"
+    for _ in range(LOOKS):  # the first loads or compiles what is called
+        own = session.seconds(room, where)
+    looked = {name: min(found) for name, found in _time_candidates(session, room, candidates) if found}
+    nearest = min(looked, key=lambda name: abs(math.log(looked[name] / own)))
+    names = dict.fromkeys((None, TUNED, nearest))
+    samples: dict[str | None, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        order = list(names)
+        session.random.shuffle(order)
+        for name in order:
+            samples[name].append(session.seconds(room, where, rung=name))
+    session.drop()
+    return Timed(
+        n,
+        near,
+        interval(samples[None]),
+        statistics.median(samples[TUNED]),
+        paired_interval(samples[None], samples[TUNED]),
+        nearest,
+        statistics.median(samples[nearest]),
+        paired_interval(samples[None], samples[nearest]),
+    )
+
+
+def _time_candidates(
+    session: Session, room: GuardedArrays, candidates: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, list[float]]]:
+    """Seconds of a few calls of each rung; none of one that refuses this size."""
+    for rung in candidates:
+        name = rung["name"]
+        try:
+            yield name, [session.seconds(room, name, rung=name) for _ in range(LOOKS)]
+        except RejectedError as found:
+            if found.finding.kind != "raises":
+                raise
+            yield name, []
+
+
+# What a judgement came to: for a terminal, a notebook, a file and a test.
 
 Interval = tuple[float, float, float]  # low, median, high
 
@@ -49,19 +133,19 @@ class Size:
 
     @property
     def share(self) -> float | None:
-        """Of the limit; None where there is none."""
+        """Of the limit; None without one."""
         return None if self.limit is None else self.limit / self.seconds[1]
 
     @property
     def placed(self) -> str:
-        """Where it stands on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
+        """Its place on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
         low, _, high = self.over_rung
         return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Accepted, or why not: ``kind`` is one of `vecadd.judge.findings.KINDS`, ``words`` what was seen; both are empty
+    """Accepted, or why not: ``kind`` is one of `vecadd.judge.session.KINDS`, ``words`` what was seen; both are empty
     where it is accepted. ``checked`` says what was checked, ``sizes`` has its times where it was accepted."""
 
     name: str
@@ -144,7 +228,7 @@ def _lines(size: Size) -> list[str]:
     ]
 
 
-def of(spec: Mapping[str, Any], dtype: str, gpu: str, **found: Any) -> Verdict:
+def make_verdict(spec: Mapping[str, Any], dtype: str, gpu: str, **found: Any) -> Verdict:
     """A verdict on that contestant."""
     given = {"kind": "", "words": "", "checked": (), "sizes": ()} | found
     return Verdict(spec["name"], dtype, "pointers" if spec["path"].endswith(".cu") else spec["arrays"], gpu, **given)

@@ -13,29 +13,26 @@
 ``gpu`` is a dict of ``vecadd._core.gpu_facts()`` or of a result file's ``meta["gpu"]``; a rung is a row of
 ``vecadd._core.rungs()``. Sizes are in bytes, times in seconds, rates in bytes a second, n in elements.
 
-    theory      bytes, roofline, Little's law, waves, overlap
-    gpu         attributes of a GPU, and the occupancy that follows from them
-    limits      what a run's probes measured
-    loaded      the memory's rate by bytes in flight
+    theory      attributes of a GPU and its occupancy; bytes, roofline, Little's law, waves, overlap
+    limits      what a run's probes measured, and the memory's rate by bytes in flight
     advice      the decision tree of document 003 in words (docs/ledger.md says which text that is)
-    access      how each rung goes through memory, as numbers
-    matrices    the same of kernels that transpose a matrix or multiply two; matrix_shapes: of which shapes
-    predict     the expected time of a rung
+    kernels     how each rung accesses memory, as numbers, and the expected time of a kernel
+    predict     the expected time of a rung of any kind
 """
 
 from vecadd.model.advice import Advice, advise
-from vecadd.model.gpu import Gpu, Occupancy, occupancy
-from vecadd.model.limits import Curve, Limits
-from vecadd.model.loaded import Loaded
-from vecadd.model.matrices import product_operations
-from vecadd.model.predict import expected, predict
-from vecadd.model.prediction import Prediction
+from vecadd.model.limits import Curve, Limits, Loaded
+from vecadd.model.predict import expected, predict, product_operations
 from vecadd.model.theory import (
+    Gpu,
+    Occupancy,
+    Prediction,
     arithmetic_intensity,
     balance,
     bytes_in_flight,
     bytes_moved,
     bytes_needed,
+    occupancy,
     overlap,
     roofline,
     waves,

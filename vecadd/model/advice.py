@@ -7,10 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd.model.gpu import WARP, Gpu, Occupancy, occupancy
-from vecadd.model.limits import RECORDED, Limits
-from vecadd.model.loaded import ENOUGH, Loaded
-from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved
+from vecadd.model.limits import ENOUGH, RECORDED, Limits, Loaded
+from vecadd.model.theory import ARRAYS, WARP, Gpu, Occupancy, arithmetic_intensity, balance, bytes_moved, occupancy
 from vecadd.tables import show_seconds
 
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
@@ -98,7 +96,7 @@ def advise(
         raise ValueError(f"arrays must be {ARRAYS}, or {ARRAYS + 1} where c is read too, not {arrays!r}")
     if grid is not None and grid < 1:
         raise ValueError(f"grid must be at least 1 block, not {grid!r}")
-    held = occupancy(gpu, block, registers)
+    fitting = occupancy(gpu, block, registers)
     limits = limits or Limits()
     load, tile = bytes_per_load or itemsize, tile or WIDEST * block
     if n == 0:
@@ -107,7 +105,7 @@ def advise(
     inputs = (arrays - 1) * n * itemsize
     of_a_block = load * loads_in_flight * block  # bytes of the inputs
     blocks = grid or -(-inputs // of_a_block)
-    at_once = min(held.blocks, blocks / gpu.multiprocessors)
+    at_once = min(fitting.blocks, blocks / gpu.multiprocessors)
     in_flight = min(of_a_block * at_once, inputs / gpu.multiprocessors)
     what = (
         f"There are {loads_in_flight} loads * {load} bytes * {block} threads * {at_once:.3g} blocks = "
@@ -120,8 +118,8 @@ def advise(
             rungs, words = _into_registers(load, itemsize, alignment, missing)
         else:
             rungs, words = _into_shared_memory(gpu, alignment, tile)
-        words = [*_crowded(held), *words]
-        places = held.blocks * gpu.multiprocessors
+        words = [*_crowded(fitting), *words]
+        places = fitting.blocks * gpu.multiprocessors
         if blocks >= places or blocks * of_a_block >= inputs:
             return rungs, words
         return ("grid_stride", *rungs), [f"{blocks} blocks run where {places} fit at once: launch more.", *words]
@@ -139,7 +137,7 @@ def advise(
     alone = in_flight * arrays / (arrays - 1)
     average = alone
     steps.append(what)
-    if blocks > held.blocks * gpu.multiprocessors and blocks * of_a_block >= inputs:  # blocks that end
+    if blocks > fitting.blocks * gpu.multiprocessors and blocks * of_a_block >= inputs:  # blocks that end
         warps, block_starts = -(-block // WARP), gpu.multiprocessors * (limits.block or 0.0)
         average = loaded.on_average(alone, gpu.multiprocessors, warps, (limits.turnaround or 0.0) + block_starts)
         steps.append(
@@ -209,12 +207,12 @@ def _law(loaded: Loaded, gpu: Gpu, average: float, needed: float) -> str:
     )
 
 
-def _crowded(held: Occupancy) -> list[str]:
-    if held.occupancy >= 0.75:
+def _crowded(fitting: Occupancy) -> list[str]:
+    if fitting.occupancy >= 0.75:
         return []
     return [
-        f"Occupancy is {100 * held.occupancy:.0f} %, bounded by {held.limit}: first let a multiprocessor hold more "
-        "threads, by another block size or fewer registers."
+        f"Occupancy is {100 * fitting.occupancy:.0f} %, bounded by {fitting.limit}: first let a multiprocessor hold "
+        "more threads, by another block size or fewer registers."
     ]
 
 

@@ -6,15 +6,303 @@ rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers`
 the matrix rungs.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from vecadd.model import hosts, kernels, launches, matrices, transfers
-from vecadd.model.gpu import WARP, Gpu
+from vecadd import _core
+from vecadd.model import kernels
 from vecadd.model.limits import Limits
-from vecadd.model.matrix_shapes import extents
-from vecadd.model.prediction import Prediction, itemsize
-from vecadd.model.theory import rotating_sets, with_defaults, with_parameters
+from vecadd.model.theory import (
+    ARRAYS,
+    WARP,
+    Gpu,
+    Prediction,
+    extents,
+    itemsize,
+    longest,
+    occupancy,
+    rotating_sets,
+    with_defaults,
+    with_parameters,
+)
+
+# The expected time of an addition by the processor.
+#
+# alone       the part that the caller adds until the other threads have woken
+# together    the rest by all of them, as the best probe of these bytes did; where the memory and not a cache is the
+#             bound, ordinary stores read the sum's lines before they write them, which streaming ones do not
+
+
+def predict_host(
+    rung: Mapping[str, Any], limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """The prediction of a host rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    nbytes = n * itemsize
+    every = int(limits.need("threads"))
+    threads = 1 if rung["name"] == "one_thread" else params["threads"] or every
+    one = rate_alone(limits, nbytes)
+    if threads == 1:
+        return longest(nbytes / one, {"alone": nbytes / one})
+    together = rate_together(limits, nbytes)
+    if rung["name"] == "threads":
+        together /= 1 + from_memory(limits, nbytes) / 3  # four arrays' bytes in place of three
+    together = min(threads * one, together)
+    alone = min(nbytes / one, wake(limits, threads - 1))
+    terms = {"alone": alone, "together": max(0.0, nbytes - alone * one) / together}
+    return longest(sum(terms.values()), terms)
+
+
+def rate_alone(limits: Limits, nbytes: float) -> float:
+    """Bytes of an array a second that one thread adds."""
+    if limits.host_add_one is None:
+        raise ValueError(limits.lack("host_add_one"))
+    return limits.host_add_one.rate(nbytes)
+
+
+def rate_together(limits: Limits, nbytes: float) -> float:
+    """Bytes of an array a second that all threads add."""
+    if limits.host_add is None:
+        raise ValueError(limits.lack("host_add"))
+    return limits.host_add.rate(nbytes)
+
+
+def from_memory(limits: Limits, nbytes: float) -> float:
+    """The share of the bytes that come from memory and not from a cache: 1 at the rate of the largest arrays, which fit
+    in no cache."""
+    if limits.host_add is None:
+        raise ValueError(limits.lack("host_add"))
+    return min(1.0, limits.host_add.rate(limits.host_add.points[-1][0]) / limits.host_add.rate(nbytes))
+
+
+def wake(limits: Limits, number: int) -> float:
+    """Seconds until the other thread of that number, from 1 on, answers: linear between the first and the last."""
+    last = limits.need("wake")
+    first = last if limits.wake_one is None else limits.wake_one
+    others = int(limits.need("threads")) - 1
+    return first + (last - first) * min(1.0, (number - 1) / max(1, others - 1))
+
+
+# The expected time of many small additions: who launches them, and how they follow each other.
+#
+# issue       the host's calls: one a kernel, or one for a graph
+# kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
+#             and stores take: from memory that is in no cache what a graph's kernels of as many bytes take beyond empty
+#             ones; where a kernel lets the next begin early, each of its blocks takes as long to start as the
+#             probe's do that trigger
+# table       of a batch: its jobs written, copied and looked up, then one kernel over all of them
+
+# The kernel of the latency rungs: a thread an element, as `naive` has it. batched's threads take up to four, in a loop.
+_SMALL_ADD = {"bytes_per_element": 12, "bytes_per_load": 4, "loads_in_flight": 2, "family": "", "name": "small add"}
+BATCHED_LANES = 4  # a thread: COMPONENTS_A_THREAD of cuda/lab/latency.cu
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The names of the limits of a way to launch: of a host call, from kernel to kernel, and of a block that starts
+    ("": as in any grid); and whether one call launches all."""
+
+    issued: str
+    spacing: str
+    block: str = ""
+    graph: bool = False
+
+
+_WAYS: Mapping[str, _Way] = {
+    "launch_loop": _Way("issued", "queued"),
+    "graph": _Way("issued", "node", graph=True),
+    "pdl": _Way("programmatic_issued", "waiting"),
+    "pdl_trigger": _Way("programmatic_issued", "triggering", "triggering_block"),
+    "graph_pdl_trigger": _Way("issued", "triggering_node", "triggering_block", graph=True),
+}
+
+
+def predict_launches(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """The prediction of a latency rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    adds, block = params["adds"], rung["block"] or 256
+    if rung["name"] == "batched":
+        return _batched(rung, gpu, limits, itemsize, n, adds, block)
+    way = _WAYS[rung["name"]]
+    # A chain goes round b and out. Arrays a little larger than the L2 are found there in part.
+    room = gpu.l2 // kernels.L2_PARTS
+    kept = min(1.0, max(0.0, 2 - 2 * n * itemsize / room)) if params["chain"] else 0.0
+    near, far = (
+        kernels.many_blocks({**rung, **_SMALL_ADD}, None, gpu, limits, itemsize, n, params, block, cached).seconds
+        for cached in (True, False)
+    )
+    far = _fresh(limits, 3 * n * itemsize, far)
+    work = kept * near + (1 - kept) * far - limits.need("kernel")
+    # The first call and the last kernel always count: together the time of a kernel alone, until it is done.
+    alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
+    terms = {
+        "issue": (0 if way.graph else adds - 1) * limits.need(way.issued),
+        "kernels": (adds - 1) * (limits.need(way.spacing) + work),
+    }
+    if way.block:  # when a kernel ends, the next one's blocks that fit have started
+        released = limits.need("released") + work - limits.need("turnaround")
+        starts = -(-n // block) * limits.need(way.block)
+        terms["kernels"] = (adds - 1) * max(limits.need(way.spacing), released, limits.need("released") + starts)
+        work = max(work, starts)
+    return longest(alone + work + max(terms.values()), terms)
+
+
+def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
+    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, where it had
+    such."""
+    if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
+        return reckoned
+    return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
+
+
+def _batched(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, adds: int, block: int
+) -> Prediction:
+    """The prediction of one launch over all additions, whose blocks first look up their addition."""
+    blocks = adds * -(-n // (block * BATCHED_LANES))
+    row = {**rung, **_SMALL_ADD, "name": "grid_stride"}
+    loop = {"blocks_per_sm": -(-blocks // gpu.multiprocessors)}
+    body = kernels.many_blocks(row, None, gpu, limits, itemsize, adds * n, loop, block, False).seconds
+    terms = {
+        "table": limits.need("table") + (adds - 1) * limits.need("job"),
+        "kernels": body - limits.need("kernel") + limits.need("l2"),
+    }
+    return longest(sum(terms.values()), terms)
+
+
+# The expected time of a transfer, by the overlap model of founding document 004.
+#
+# Three stages: both uploads, the kernel, the download. One after the other they take their sum. In chunks that overlap
+# they take as long as the slowest of them: total = max(T_h2d, T_compute, T_d2h). The document's example: 100 ms up, 10
+# ms of kernel and 100 ms down are 210 ms in series and 100 ms overlapped. Which of the two a rung is, its row says
+# (``stages``).
+#
+# uploads     two arrays over the link's rate to the device; a and b share that direction
+# kernel      what `kernels` expects of the rung's kernel, which finds in the L2 what the copies have just brought there
+# download    one array over the rate to the host
+# overlapping while one array comes down, another goes up, each at half of what the link carries both ways at once: on
+# an H200's PCIe 5 x16 51 GB/s of 55 alone
+#
+# The rates are of page-locked memory, and nothing else is counted: no call, allocation, or second copy of ordinary
+# memory. A rung's time beyond this is their cost.
+
+_ROWS = {row["name"]: row for row in _core.rungs()}
+
+
+def predict_transfer(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """The prediction of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    if rung["stages"] == "shared":
+        raise ValueError(
+            f"rung {rung['name']}: the processor adds a share of the elements, which crosses no link; document 004 has "
+            "no formula for it"
+        )
+    nbytes = n * itemsize
+    upload, download = nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
+    kernel = _kernel(rung, gpu, limits, itemsize, n, params)
+    if rung["stages"] == "serial":
+        terms = {"to_device": 2 * upload, "kernel": kernel, "to_host": download}
+        return longest(sum(terms.values()), terms)
+    beside = 2 * nbytes / limits.need("both")  # one array each way
+    terms = {
+        "to_device": upload + max(upload, beside),
+        "kernel": kernel,
+        "to_host": max(download, beside),
+    }
+    return longest(max(terms.values()), terms)
+
+
+def _kernel(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
+) -> float:
+    names = rung["choices"].get("kernel")
+    row = _ROWS[names[params["kernel"]] if names else "tuned"]
+    return kernels.predict_kernel(
+        row, None, gpu, limits, itemsize, n, with_defaults(row, {}), 0, ARRAYS * n * itemsize
+    ).seconds
+
+
+# The expected time of a kernel that transposes a matrix or multiplies two.
+#
+# A transpose moves each element once, as an addition does, by one load a thread: few bytes in flight. It is predicted
+# as the device rungs are (`kernels`), and a square that is turned in shared memory keeps its block waiting for longer:
+# a warp's load takes as many cycles as it finds elements in one bank. Copies are transposes that turn nothing.
+#
+# A product takes an empty kernel and the longest of
+#
+# memory      each matrix once (`Limits.memory_seconds`)
+# L2          a piece of each factor for each block, between the L2 and the multiprocessors
+# work        a multiplication and an addition for each inner element of each element of the product, at the cores'
+#             peak, and the loads for them: a multiprocessor begins one load of a warp a cycle, and a thread makes rows
+#             + columns of its piece for rows * columns multiplications. The two add up, because a block's warps go
+#             through its loop together: all load, then all multiply. Blocks that do not fill the last round of
+#             multiprocessors leave some idle: work takes longer by that. And a block waits for its pieces of the
+#             factors, a round trip (`Limits.far`) for each, in which the other blocks of its multiprocessor work, but
+#             for blocks that have all begun at once: they wait together.
+
+FLOAT = 4  # bytes
+
+# Threads of a block; a square of 32 by 32 has all that a block can have.
+_BLOCKS = {"transpose_naive": 256, "transpose_copy_float4": 256}
+_SQUARE = 1024
+
+
+def product_operations(rows: int, columns: int, inner: int) -> int:
+    """Multiplications and additions of a product of a rows x inner and an inner x columns matrix.
+
+    >>> vecadd.model.product_operations(2, 3, 4)
+    48
+    """
+    return 2 * rows * columns * inner
+
+
+def predict_matrix(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, shape: Sequence[int]) -> Prediction:
+    """The prediction of a matrix rung for (rows, columns), or for (rows, columns, inner) of a product. Of the
+    driver's own copy it is the least: what the memory takes."""
+    if rung["sum"] == "product":
+        return _product(rung, gpu, limits, *shape)
+    if not rung["bytes_per_load"]:
+        nbytes, floor = math.prod(shape) * FLOAT, limits.need("kernel")
+        memory = limits.memory_seconds(nbytes, nbytes)
+        return Prediction(floor + memory, {"launch": floor, "memory": memory}, "memory")
+    block = _BLOCKS.get(rung["name"], _SQUARE)
+    # The bench's sets together exceed the L2.
+    return kernels.many_blocks(rung, None, gpu, limits, FLOAT, math.prod(shape), {}, block, cached=False)
+
+
+def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, columns: int, inner: int) -> Prediction:
+    tile_rows, tile_columns, tile_inner, thread_rows, thread_columns = rung["tile"]
+    down, across = -(-rows // tile_rows), -(-columns // tile_columns)
+    rounds = down * across / gpu.multiprocessors
+    # Whole pieces: a thread beyond the edge of the product multiplies zeros.
+    multiplied = down * tile_rows * across * tile_columns * inner
+    loaded = multiplied * (thread_rows + thread_columns) / (thread_rows * thread_columns)
+    arithmetic = multiplied / gpu.peak
+    loads = loaded / WARP / gpu.multiprocessors / gpu.cycles(1)
+    terms = {
+        "memory": limits.memory_seconds((rows + columns) * inner * FLOAT, rows * columns * FLOAT),
+        "L2": down * across * (tile_rows + tile_columns) * inner * FLOAT / limits.need("l2_read"),
+        "work": math.ceil(rounds) / rounds * (arithmetic + loads),
+    }
+    if tile_inner:
+        threads = tile_rows // thread_rows * (tile_columns // thread_columns)
+        shared = (tile_rows + tile_columns) * tile_inner * FLOAT
+        fit = occupancy(gpu, threads, _registers(thread_rows * thread_columns), shared).blocks
+        resident = min(fit, math.ceil(rounds))
+        pieces = -(-inner // tile_inner)
+        others = (resident - 1) * (arithmetic + loads) / rounds / pieces if rounds > fit else 0.0
+        terms["work"] += math.ceil(rounds / fit) * pieces * max(0.0, limits.far - others)
+    dominant = max(terms, key=lambda name: terms[name])
+    floor = limits.need("kernel")
+    return Prediction(floor + terms[dominant], {"launch": floor, **terms}, dominant)
+
+
+def _registers(sums: int) -> int:
+    """Of a thread that makes that many elements: sums, a third as many for what they are made from, and addresses."""
+    return 30 + 4 * sums // 3
 
 
 def expected(
@@ -81,14 +369,14 @@ def predict(
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
     chosen, rung = with_defaults(rung, params), with_parameters(rung, params)
     if rung["kind"] == "host":
-        return hosts.predict(rung, limits, itemsize(dtype), n, chosen)
+        return predict_host(rung, limits, itemsize(dtype), n, chosen)
     device = Gpu.of(gpu)
     if rung["kind"] == "latency":
-        return launches.predict(rung, device, limits, itemsize(dtype), n, chosen)
+        return predict_launches(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "transfer":
-        return transfers.predict(rung, device, limits, itemsize(dtype), n, chosen)
+        return predict_transfer(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "matrix":
-        return matrices.predict(rung, device, limits, extents(rung["family"], n))
+        return predict_matrix(rung, device, limits, extents(rung["family"], n))
     if footprint is None:
         of_a_set = 3 * n * itemsize(dtype)
         footprint = of_a_set * rotating_sets(of_a_set, device.l2, gpu["memory"] // 2)
@@ -96,4 +384,4 @@ def predict(
         block = facts["block"][0] * facts["block"][1] * facts["block"][2]
     if chosen.get("warps"):  # tuned's own way to choose a block
         block = WARP * chosen["warps"]
-    return kernels.predict(rung, facts, device, limits, itemsize(dtype), n, chosen, block, footprint)
+    return kernels.predict_kernel(rung, facts, device, limits, itemsize(dtype), n, chosen, block, footprint)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import Any
 
-from vecadd._extras import need_for
-from vecadd._version import package_version
+from vecadd._command import need_for, package_version
 from vecadd.tables import Style, Table
 
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there

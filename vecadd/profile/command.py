@@ -8,15 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from vecadd import _core
-from vecadd._command import STDOUT, epilog, target
+from vecadd._command import STDOUT, epilog, target, unknown
 from vecadd._machine import Info
-from vecadd._names import unknown
 from vecadd.bench import machine, options, probes
 from vecadd.figures import Figure, write_run
 from vecadd.info import info
-from vecadd.profile import ncu, own, tables, transfers
-from vecadd.profile.ncu import ProfilerError, RefusedError
-from vecadd.profile.spec import Spec
+from vecadd.profile import events, ncu, tables
+from vecadd.profile.child import ProfiledRung
+from vecadd.profile.ncu import ProfilerError, ProfilerUnavailableError
 from vecadd.tables import Screen
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
@@ -85,15 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not found.gpus:
         raise RuntimeError(f"there is no GPU to profile: {found.gpu_reason}")
     failures: list[str] = []
-    launches: dict[Spec, ncu.Launch] = {}
-    moved: dict[Spec, transfers.Transfer] = {}
+    launches: dict[ProfiledRung, ncu.Launch] = {}
+    moved: dict[ProfiledRung, events.Transfer] = {}
     for spec in specs:
         try:
             if spec.facts["kind"] == "transfer":
-                moved[spec] = transfers.profile(spec)
+                moved[spec] = events.profile_transfer(spec)
             else:
                 launches[spec] = _launch(spec, found.gpus[0].bandwidth)
-        except RefusedError:
+        except ProfilerUnavailableError:
             raise
         except ProfilerError as error:
             failures.append(f"{spec.rung} failed: {error}")
@@ -113,17 +112,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
+def _launch(spec: ProfiledRung, theory: float | None) -> ncu.Launch:
     """By Nsight Compute; where it is missing or refuses to work, a device rung by its own events."""
     try:
-        return ncu.profile(spec)
-    except RefusedError as error:
+        return ncu.profile_launch(spec)
+    except ProfilerUnavailableError as error:
         if spec.facts["kind"] != "device":
             raise
-        return own.profile(spec, theory, str(error))
+        return events.profile_kernel(spec, theory, str(error))
 
 
-def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
+def _row(spec: ProfiledRung, seconds: float | None, found: dict[str, Any]) -> Figure:
     chosen = {"block": spec.block} if spec.block else {}
     return Figure(
         sweep="profile",
@@ -132,27 +131,27 @@ def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> Figure:
         n=spec.n,
         params=chosen | {"parameters": dict(spec.params)} | found,
         value=seconds,
-        bytes=own.moved(spec),
+        bytes=events.bytes_moved(spec),
         checked=True,
     )
 
 
-def _methods(launches: Mapping[Spec, ncu.Launch], moved: Mapping[Spec, transfers.Transfer]) -> list[str]:
+def _methods(launches: Mapping[ProfiledRung, ncu.Launch], moved: Mapping[ProfiledRung, events.Transfer]) -> list[str]:
     found = {METHOD if launch.why is None else METHOD_OF_EVENTS: None for launch in launches.values()}
     return [*found, *([METHOD_OF_TRANSFERS] if moved else [])]
 
 
 def _show(
     screen: Screen,
-    launches: Mapping[Spec, ncu.Launch],
-    moved: Mapping[Spec, transfers.Transfer],
-    link: transfers.Link | None,
+    launches: Mapping[ProfiledRung, ncu.Launch],
+    moved: Mapping[ProfiledRung, events.Transfer],
+    link: events.Link | None,
     failures: Iterable[str],
 ) -> None:
     shown, lines = [], []
     if launches:
-        shown += tables.tables(launches)
-        lines += tables.notes(launches)
+        shown += tables.kernel_tables(launches)
+        lines += tables.kernel_notes(launches)
     if link:
         shown += tables.transfer_tables(moved, link)
         lines += tables.transfer_notes(link)
@@ -160,12 +159,12 @@ def _show(
     screen.say(*lines, *(f"method: {method}" for method in _methods(launches, moved)), *failures)
 
 
-def _link(found: Info) -> transfers.Link:
+def _link(found: Info) -> events.Link:
     """The link's rates, probed after the rungs ran: probing makes this process another on the GPU."""
     rates = probes.probe_link(0)
     gpu = found.gpus[0]
     theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
-    return transfers.Link(
+    return events.Link(
         rates["to_device_gbps"],
         rates["to_host_gbps"],
         theory / 1e9 if theory else None,
@@ -173,7 +172,7 @@ def _link(found: Info) -> transfers.Link:
     )
 
 
-def _specs(arguments: argparse.Namespace) -> list[Spec]:
+def _specs(arguments: argparse.Namespace) -> list[ProfiledRung]:
     """What to profile; raises ValueError for a dtype or a parameter that a rung does not have."""
     specs = []
     unused = {name for name, _ in arguments.params}
@@ -188,7 +187,7 @@ def _specs(arguments: argparse.Namespace) -> list[Spec]:
             raise ValueError("chain=1 launches the kernel of chain=0: profile that, whose sum can be checked")
         unused -= set(chosen)
         n = arguments.n or (ELEMENTS_OF_A_BLOCK if rung["blocks"] else ELEMENTS)
-        specs.append(Spec(name, dtype, n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
+        specs.append(ProfiledRung(name, dtype, n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
     if unused:
         raise ValueError(f"none of {', '.join(arguments.rungs)} has the parameter {', '.join(sorted(unused))}")
     return specs

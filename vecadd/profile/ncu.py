@@ -21,9 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vecadd._environment import of_child
-from vecadd.profile import metrics, stalls
-from vecadd.profile.spec import FAILED, Spec
+from vecadd._machine import environment_of_child
+from vecadd.profile import metrics
+from vecadd.profile.child import FAILED, ProfiledRung
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -83,7 +83,7 @@ class ProfilerError(RuntimeError):
     """The profiler failed on a rung, or the rung did; the message has its output."""
 
 
-class RefusedError(ProfilerError):
+class ProfilerUnavailableError(ProfilerError):
     """The profiler is missing or refuses to work for any rung: one line that says what to do."""
 
 
@@ -118,14 +118,14 @@ class Launch:
     def found(self) -> dict[str, float]:
         """The table's rows by key, in base units."""
         counted = {} if self.instructions is None else {"instructions": float(self.instructions)}
-        return counted | metrics.of(self.raw)
+        return counted | metrics.select_metrics(self.raw)
 
     def as_dict(self) -> dict[str, Any]:
         """The launch for JSON, with the table's rows and the stall shares computed: seconds, bytes, percent, 0..1."""
         return {
             "kernel": self.kernel,
             "metrics": self.found,
-            "stalls": stalls.of(self.raw),
+            "stalls": metrics.stall_shares(self.raw),
             "loads": dict(self.executed),
             "rules": [asdict(rule) for rule in self.rules],
             "raw": {name: [value, unit] for name, (value, unit) in self.raw.items()},
@@ -133,17 +133,17 @@ class Launch:
         }
 
 
-def profile(spec: Spec) -> Launch:
+def profile_launch(spec: ProfiledRung) -> Launch:
     """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
-    tool = find()
+    tool = find_ncu()
     if tool is None:
-        raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
+        raise ProfilerUnavailableError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
         report = Path(folder) / "launch.ncu-rep"
         try:
             said = subprocess.run(
                 [*_command(tool, report), *spec.command()],
-                env=of_child(),
+                env=environment_of_child(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -154,18 +154,20 @@ def profile(spec: Spec) -> Launch:
             raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
         _raise_refusal(said)
         if said.returncode or not report.exists():
-            raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {words(said)}")
-        raw = _page(tool, report, "raw")
-        first = launch(raw)
+            raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {show_output(said)}")
+        raw = _read_page(tool, report, "raw")
+        first = read_launch(raw)
         if first is None:
-            raise ProfilerError(f"ncu saw no launch; it said: {words(said)}")
-        executed, instructions = loads(_page(tool, report, "source"))
-        return replace(first, rules=rules(_page(tool, report, "details")), executed=executed, instructions=instructions)
+            raise ProfilerError(f"ncu saw no launch; it said: {show_output(said)}")
+        executed, instructions = count_loads(_read_page(tool, report, "source"))
+        return replace(
+            first, rules=read_rules(_read_page(tool, report, "details")), executed=executed, instructions=instructions
+        )
 
 
-def launch(raw: str) -> Launch | None:
-    """The rung's first launch in a raw page in CSV, None where there is none; raises ProfilerError for another text."""
-    rows = rows_of(raw)
+def read_launch(raw: str) -> Launch | None:
+    """The rung's first launch in a raw page in CSV, None without one; raises ProfilerError for another text."""
+    rows = read_csv(raw)
     header = next((row for row in rows if "Kernel Name" in row), None)
     if header is None:
         raise ProfilerError(f"ncu gave no raw page in CSV; it said: {raw.strip() or 'nothing'}")
@@ -177,14 +179,14 @@ def launch(raw: str) -> Launch | None:
         if not row[kernel]:
             units = row
         elif DELAY not in row[kernel]:
-            cells = ((name, number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
+            cells = ((name, parse_number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
             return Launch(row[kernel], {name: (value, unit) for name, value, unit in cells if value is not None})
     return None
 
 
-def rules(details: str) -> tuple[Rule, ...]:
+def read_rules(details: str) -> tuple[Rule, ...]:
     """The advice on the rung's first launch in a details page in CSV; none where the page has none."""
-    rows = rows_of(details)
+    rows = read_csv(details)
     header = next((row for row in rows if "Rule Name" in row), None)
     if header is None:
         return ()
@@ -202,20 +204,20 @@ def rules(details: str) -> tuple[Rule, ...]:
             name=cells["Rule Name"],
             kind=cells.get("Rule Type", ""),
             message=" ".join(cells.get("Rule Description", "").split()),
-            speedup=number(cells.get("Estimated Speedup", "")),
+            speedup=parse_number(cells.get("Estimated Speedup", "")),
         )
         found[rule] = None
     return tuple(found)
 
 
-def loads(source: str) -> tuple[dict[str, int], int | None]:
+def count_loads(source: str) -> tuple[dict[str, int], int | None]:
     """How often the loads from global memory of the rung's first launch were executed, by their kind and the most
-    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) where there is none."""
+    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) without such a page."""
     executed: dict[str, int] = {}
     instructions: int | None = None
     columns: list[str] = []
     inside = False
-    for row in rows_of(source):
+    for row in read_csv(source):
         if row and row[0] == "Kernel Name":
             if inside and columns:
                 break  # the first launch alone
@@ -250,7 +252,7 @@ def _command(tool: Path, report: Path) -> list[str]:
     ]
 
 
-def _page(tool: Path, report: Path, page: str) -> str:
+def _read_page(tool: Path, report: Path, page: str) -> str:
     view = ["--print-source", "sass"] if page == "source" else []
     said = subprocess.run(
         [str(tool), "--import", str(report), "--csv", "--page", page, "--print-units", "base", *view],
@@ -261,7 +263,7 @@ def _page(tool: Path, report: Path, page: str) -> str:
         timeout=TIMEOUT,
     )
     if said.returncode:
-        raise ProfilerError(f"ncu does not print its report's {page} page; it said: {words(said)}")
+        raise ProfilerError(f"ncu does not print its report's {page} page; it said: {show_output(said)}")
     return said.stdout
 
 
@@ -269,7 +271,7 @@ def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
     output = said.stdout + said.stderr
     for sign, line in REFUSALS:
         if sign in output:
-            raise RefusedError(line)
+            raise ProfilerUnavailableError(line)
     lines = (line.partition(FAILED)[2] for line in output.splitlines() if line.startswith(FAILED))
     if wrong := next(lines, None):
         raise ProfilerError(wrong)
@@ -278,10 +280,10 @@ def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
 def _cell(row: list[str], columns: list[str], *names: str) -> float | None:
     """The number below the first of these headings; a source page may have one twice."""
     at = next((columns.index(name) for name in names if name in columns), None)
-    return None if at is None or at >= len(row) else number(row[at])
+    return None if at is None or at >= len(row) else parse_number(row[at])
 
 
-def find() -> Path | None:
+def find_ncu() -> Path | None:
     """The ncu on PATH, else the newest of those in the usual folders."""
     if on_path := shutil.which("ncu"):
         return Path(on_path)
@@ -289,17 +291,17 @@ def find() -> Path | None:
     return max(found, key=_version, default=None)
 
 
-def words(said: "subprocess.CompletedProcess[str]") -> str:
+def show_output(said: "subprocess.CompletedProcess[str]") -> str:
     """All that the profiler said."""
     return (said.stdout + said.stderr).strip() or "nothing"
 
 
-def rows_of(text: str) -> Iterator[list[str]]:
-    """The rows of a CSV text whose cells may hold line breaks."""
+def read_csv(text: str) -> Iterator[list[str]]:
+    """The rows of a CSV text whose cells may have line breaks."""
     return csv.reader(StringIO(text, newline=""))
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """ "1,234.5" as 1234.5; None for other text."""
     try:
         value = float(text.replace(",", ""))

@@ -3,40 +3,43 @@
 from collections.abc import Mapping, Sequence
 
 from vecadd.bench import recorded
-from vecadd.profile import documents, metrics, stalls
+from vecadd.profile import metrics
+from vecadd.profile.child import ProfiledRung
+from vecadd.profile.events import TITLES, Link, Transfer
 from vecadd.profile.ncu import Launch, Rule
-from vecadd.profile.spec import Spec
-from vecadd.profile.transfers import TITLES, Link, Transfer
 from vecadd.tables import Column, Table, columns, prose, show_seconds, show_size
 
 SMALL = 0.01  # of the cycles: a reason below it in every rung is left out
 NOTHING = "-"
 
 
-def tables(launches: Mapping[Spec, Launch]) -> list[Table]:
+def kernel_tables(launches: Mapping[ProfiledRung, Launch]) -> list[Table]:
     """The metrics, and the stall reasons where the profiler gave any."""
-    shares = [stalls.of(launch.raw) for launch in launches.values()]
-    return [_metrics(launches), *([_stalls([spec.rung for spec in launches], shares)] if any(shares) else [])]
+    shares = [metrics.stall_shares(launch.raw) for launch in launches.values()]
+    return [
+        _metrics_table(launches),
+        *([_stalls_table([spec.rung for spec in launches], shares)] if any(shares) else []),
+    ]
 
 
-def notes(launches: Mapping[Spec, Launch]) -> list[str]:
+def kernel_notes(launches: Mapping[ProfiledRung, Launch]) -> list[str]:
     """The settings of the documents' columns, and the profiler's advice, a line each."""
-    used = {setting for spec in launches for setting in documents.FIGURES.get(spec.rung, ())}
+    used = {setting for spec in launches for setting in metrics.DOCUMENT_FIGURES.get(spec.rung, ())}
     lines = []
     if used:
         legend = "; ".join(f"{name} {recorded.SETTINGS[name]}" for name in sorted(used))
         lines.append(f"the documents' columns: {legend}; other GPUs and, where they differ, other sizes than here")
     for spec, launch in launches.items():
-        seen = documents.STALLS.get(spec.rung, {}).items()
+        seen = metrics.DOCUMENT_STALLS.get(spec.rung, {}).items()
         lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
-        lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
+        lines += [f"{spec.rung}: {_show_rule(rule)}" for rule in launch.rules]
     reasons = dict.fromkeys(launch.why for launch in launches.values() if launch.why)
     return lines + [f"no counters, and times by CUDA events: {why}" for why in reasons]
 
 
-def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Table]:
+def transfer_tables(transfers: Mapping[ProfiledRung, Transfer], link: Link) -> list[Table]:
     """What the copies and kernels of each rung take."""
-    return [_parts(transfers, link), _each(transfers)]
+    return [_parts_table(transfers, link), _each_table(transfers)]
 
 
 def transfer_notes(link: Link) -> list[str]:
@@ -44,11 +47,11 @@ def transfer_notes(link: Link) -> list[str]:
     lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
     if link.theory:
         lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
-    return [*lines, f"the documents: {documents.PROGRAM}"]
+    return [*lines, f"the documents: {metrics.DOCUMENT_PROGRAM}"]
 
 
-def show(value: float | None, unit: metrics.Unit) -> str:
-    """A metric as text; "-" where there is none."""
+def show_metric(value: float | None, unit: metrics.Unit) -> str:
+    """A metric as text; "-" for None."""
     if value is None:
         return NOTHING
     if unit == "seconds":
@@ -58,7 +61,7 @@ def show(value: float | None, unit: metrics.Unit) -> str:
     return f"{value:,.0f}" + (" B" if unit == "bytes" else "")
 
 
-def _metrics(launches: Mapping[Spec, Launch]) -> Table:
+def _metrics_table(launches: Mapping[ProfiledRung, Launch]) -> Table:
     names = ["metric"]
     figures_of: list[tuple[Mapping[str, float], str, str]] = []
     elements: list[str] = []
@@ -68,23 +71,25 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
         figures_of.append((launch.found, ", ".join(executed) or NOTHING, loads))
-        for setting, figures in documents.FIGURES.get(spec.rung, {}).items():
+        for setting, figures in metrics.DOCUMENT_FIGURES.get(spec.rung, {}).items():
             names.append(f"({setting})")
-            figures_of.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
-            elements.append(show_size(documents.LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0)))
+            figures_of.append((figures, metrics.DOCUMENT_LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
+            elements.append(
+                show_size(metrics.DOCUMENT_LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0))
+            )
     documented = sorted({name for name in names if name.startswith("(")}, reverse=True)
     table = Table("metrics", columns(*names), optional_columns=tuple(documented))
     table.add("elements", *elements)
     for row in metrics.ROWS:
         if not any(row.key in figures for figures, _, _ in figures_of):
             continue
-        table.add(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
+        table.add(row.title, *(show_metric(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
     table.add("load instructions (of warps)", *(count for _, _, count in figures_of))
     table.add("kind of load", *(kind for _, kind, _ in figures_of))
     return table
 
 
-def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
+def _stalls_table(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
     """The reasons of at least SMALL, the greatest first, with sums ahead of the reasons that they add up."""
     sentences = [prose(name) for name in ("cause", "direction")]
     table = Table(
@@ -92,15 +97,15 @@ def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Tabl
         columns("reason", *rungs, *sentences),
         optional_columns=("direction", "cause"),
     )
-    rows = [(reason, [stalls.share(reason, share) for share in shares]) for reason in stalls.REASONS]
+    rows = [(reason, [metrics.share_of_reason(reason, share) for share in shares]) for reason in metrics.REASONS]
     for reason, values in sorted(rows, key=lambda row: -max(value or 0.0 for value in row[1])):
         if max(value or 0.0 for value in values) >= SMALL:
             table.add(reason.title, *map(_percent, values), reason.cause, reason.direction)
-    table.add("none: issuing", *(_percent(share.get(stalls.WORKING)) for share in shares))
+    table.add("none: issuing", *(_percent(share.get(metrics.WORKING)) for share in shares))
     return table
 
 
-def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
+def _parts_table(transfers: Mapping[ProfiledRung, Transfer], link: Link) -> Table:
     names = ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory")
     table = Table(
         "copies and kernels of one run",
@@ -127,7 +132,7 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
     return table
 
 
-def _each(transfers: Mapping[Spec, Transfer]) -> Table:
+def _each_table(transfers: Mapping[ProfiledRung, Transfer]) -> Table:
     """How long one copy, kernel, allocation or release took."""
     names = ("count", "average", "median", "min", "max")
     table = Table(
@@ -150,6 +155,6 @@ def _percent(share: float | None) -> str:
     return NOTHING if share is None else f"{100 * share:.1f}"
 
 
-def _advice(rule: Rule) -> str:
+def _show_rule(rule: Rule) -> str:
     gain = f", up to {rule.speedup:.3g} % faster" if rule.speedup else ""
     return f"{rule.section} ({rule.kind}{gain}): {rule.message}"

@@ -263,8 +263,8 @@ def register_magic(shell: Any) -> None:
         finally:
             try:
                 receipt = stop()
-            except RuntimeError as error:  # the cell has ended it
-                wrong = f"there is no receipt: {error}"
+            except RuntimeError as why_not:  # the cell has ended it
+                wrong = f"there is no receipt: {why_not}"
         for error in errors:  # those after which the cell went on, as after %run
             if error[1] not in (ran.error_before_exec, ran.error_in_exec):
                 shell.showtraceback(error)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vecadd import _core, _host
+from vecadd import _core, _machine
 from vecadd._install import install
 from vecadd.bench import probes
 from vecadd.why.layout import Layout, allocate_like, allocate_untouched
@@ -62,7 +62,7 @@ def replay(forms: Mapping[str, Form], calls: int) -> dict[str, ReplayTimes]:
     """Times of each form, in that many calls in a row. Empty where there is too little memory for that."""
     layouts = {form: tuple(x for x in (form.a, form.b, form.out) if isinstance(x, Layout)) for form in forms.values()}
     most = max(sum(x.extent[1] - x.extent[0] for x in each) for each in layouts.values())
-    if 2 * most > SHARE * _host.memory_available():
+    if 2 * most > SHARE * _machine.memory_available():
         return {}
     evict = _evict() if most < 2 * (_core.host_facts()["l3"] or EVICTING) else None
     arrays = {each: allocate_like(each) for each in set(layouts.values())}

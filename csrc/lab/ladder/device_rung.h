@@ -20,9 +20,9 @@ struct rung_facts {
     int registers;               /* a thread's */
     size_t static_shared;        /* bytes a block */
     size_t local;                /* bytes a thread */
-    int active_blocks;           /* that a multiprocessor holds at once */
-    double occupancy;            /* warps of the active blocks over the most that a multiprocessor holds: 0 to 1 */
-    double waves;                /* the grid's blocks over the blocks that the device holds at once */
+    int active_blocks;           /* that fit on a multiprocessor at once */
+    double occupancy;            /* warps of the active blocks over the most that fit on a multiprocessor: 0 to 1 */
+    double waves;                /* the grid's blocks over the blocks that fit on the device at once */
 };
 
 /* Reads component, n, block and params of the call, and call->device; of a, b and c only the alignment counts, and

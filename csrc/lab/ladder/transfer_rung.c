@@ -211,7 +211,7 @@ kernel_timing_open(struct kernel_timing *timing, const struct transfer_run *run,
     return timeline_open(timing->kernels, 3 * chunks, status);
 }
 
-/* Reads so many bytes of a part of the other memory. */
+/* Reads the first `bytes` of a part of the other memory. */
 static int
 read_other(const struct kernel_timing *timing, cudaStream_t stream, int part, size_t bytes, struct status *status)
 {

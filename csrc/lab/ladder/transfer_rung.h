@@ -87,7 +87,7 @@ int transfer_kernel_queue(const struct transfer_run *run, const void *a, const v
  * `result`, or -1 with *status set where only waiting failed. */
 int transfer_wait(cudaStream_t stream, int result, struct status *status);
 
-/* Whether the kernel adds to what c holds. */
+/* Whether the kernel adds to the contents of c. */
 bool transfer_kernel_accumulates(const struct transfer_run *run);
 
 /* The transfer rungs that are copies and kernels on streams, and differ in memory, streams, chunks and allocation. */

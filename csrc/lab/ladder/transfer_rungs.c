@@ -323,7 +323,8 @@ check_kernel(const struct transfer_run *run, void *const device[3], struct statu
     const char *name = run->kernel->name;
     if (transfer_kernel_accumulates(run))
         return status_set(status, STATUS_VALUE,
-                          "rung zero_copy: the kernel %s adds to what out holds; take one that writes the sum", name);
+                          "rung zero_copy: the kernel %s adds to the contents of out; take one that writes the sum",
+                          name);
     for (int i = 0; i < 3 && run->kernel->alignment; i++)
         if ((uintptr_t)device[i] % run->kernel->alignment)
             return status_set(

@@ -93,8 +93,8 @@ hold_end(struct hold **hold)
     free(held);
 }
 
-/* Fills the GPU, which is at rest, for at most so many cycles of its clock. `sum`, `bytes` of device memory, is what an
- * array is to be compared with. Waits. *hold is NULL where the GPU could not be filled, and after a failure: -1 with
+/* Fills the GPU, which is at rest, for at most `cycles` cycles of its clock. `sum`, `bytes` of device memory, is what
+ * an array is to be compared with. Waits. *hold is NULL where the GPU could not be filled, and after a failure: -1 with
  * *status set. The thread is on the device. */
 static int
 hold_begin(struct hold **hold, int device, const void *sum, size_t bytes, unsigned cycles, struct status *status)

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-/* A memory of trials holds a, b and out with poison before, between and behind them: seven regions. */
+/* A memory of trials has a, b and out with poison before, between and behind them: seven regions. */
 enum { TRIAL_ARRAYS = 3, TRIAL_REGIONS = 2 * TRIAL_ARRAYS + 1 };
 
 /* Counted in elements of at most 8 bytes; `first` is the first wrong one, in its region. */
@@ -19,7 +19,7 @@ struct trial_count {
 struct trial_result {
     double seconds; /* between events on both sides of the call */
     /* As work finds it that is queued right behind the call. Of out the wrong elements are told apart: those that were
-     * not written, the sums of what a and b held before they were ready, and those of the call before. */
+     * not written, the sums of what a and b were before they were ready, and those of the call before. */
     struct trial_count regions[TRIAL_REGIONS];
     /* Where the sum was wrong: out again when the device had come to rest, and a while later. */
     struct trial_count at_rest, later;
@@ -33,7 +33,7 @@ struct trial {
     unsigned char *memory;
     size_t memory_bytes, start[TRIAL_ARRAYS]; /* a, b and out begin at these bytes of the memory, in this order */
 
-    /* Arrays a, b and their sum, one behind the other: what the call is given; what a and b hold until the GPU comes to
+    /* Arrays a, b and their sum, one behind the other: what the call is given; what a and b are until the GPU comes to
      * the call; the sum of the call before. `before` and `last` may be NULL. */
     unsigned char *now;
     const unsigned char *before, *last;
@@ -55,13 +55,14 @@ struct trial {
 };
 
 /* Queues all that comes before the call. Waits: the caller holds no lock. Returns 0, or -1 with *status set and nothing
- * held. Then the caller queues the addition, and calls trial_end, or trial_close where it could not. */
+ * to release. Then the caller queues the addition, and calls trial_end, or trial_close where it could not. */
 int trial_begin(struct trial *trial, struct status *status);
 
-/* Waits for the addition and gives the result. Returns 0, or -1 with *status set; both ways the trial holds nothing. */
+/* Waits for the addition and gives the result. Returns 0, or -1 with *status set; either way nothing is left to
+ * release. */
 int trial_end(struct trial *trial, struct trial_result *result, struct status *status);
 
-/* Waits for the device and gives back what the trial holds. */
+/* Waits for the device and releases what the trial has. */
 void trial_close(struct trial *trial);
 
 #endif

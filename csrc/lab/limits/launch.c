@@ -118,7 +118,7 @@ measure_graph(const struct probe *probe, graph_launches *launches, const void *c
     return result;
 }
 
-/* Of a graph of so many kernels, each busy for so many cycles. */
+/* Of a graph of NODES kernels, each busy for `cycles` clock cycles. */
 static int
 measure_nodes(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
               struct status *status)

@@ -177,7 +177,7 @@ enum {
     L1_LINKS = 8,
     L2_LINKS = 512, /* 2.25 MiB: more than any L1, less than any L2 */
     STEPS = 16384,  /* 7 ms through DRAM */
-    CACHES = 4,     /* in L2 sizes, the memory of the chain through DRAM: more than the caches of translations hold */
+    CACHES = 4,     /* in L2 sizes, the memory of the chain through DRAM: more than the caches of translations cover */
     FLUSH = 2,      /* in L2 sizes, other memory written before: one L2 would keep a chain of 16384 lines */
     ADDITIONS = 1024,
     STREAM_ALIGNED = 256, /* bytes, as arrays are */

@@ -1,14 +1,18 @@
-/* Exports a DeviceArray to other libraries: __cuda_array_interface__ version 3, and DLPack versioned and not. */
+/* Exports a DeviceArray to other libraries: __cuda_array_interface__ version 3, DLPack versioned and not, and DLPack's
+ * C exchange table. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
+#include "gpu/buffer.h"
+#include "gpu/device.h"
 #include "gpu/stream.h"
-#include "py/array/methods.h"
-#include "py/base/errors.h"
+#include "py/array/array.h"
+#include "py/base/python.h"
 #include "py/calls/deferred_release.h"
 #include "py/operands/device_array.h"
 #include "py/operands/dlpack.h"
-#include "py/operands/sizes.h"
+#include "py/operands/dtypes.h"
 #include "py/operands/where.h"
 
 PyObject *
@@ -32,11 +36,11 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
     return interface;
 }
 
-/* The memory behind a capsule. It holds the block and no Python object: a consumer may drop it in any thread, and after
- * the interpreter has gone. */
+/* The memory behind a capsule. It owns a reference to the block and no Python object: a consumer may drop it in any
+ * thread, and after the interpreter has gone. */
 struct export
 {
-    struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or stands in for it */
+    struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or takes its place */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
@@ -84,7 +88,8 @@ capsule_free(PyObject *capsule)
         export_free(((struct dl_unversioned_tensor *)PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE))->context);
 }
 
-struct dl_tensor
+/* The array as a tensor that lives as long as the array. */
+static struct dl_tensor
 device_array_tensor(struct device_array *array)
 {
     return (struct dl_tensor){.data = array->data,
@@ -137,14 +142,17 @@ capsule_make(struct device_array *array, const struct later_stream *stream, bool
     return capsule;
 }
 
-struct dl_managed_tensor *
+/* The array's memory for a consumer that works on the legacy default stream and calls the deleter; NULL with an
+ * exception set. */
+static struct dl_managed_tensor *
 device_array_lend(struct device_array *array)
 {
     struct export *export = export_make(array, NULL, NULL, true, false);
     return export ? &export->versioned : (PyErr_NoMemory(), NULL);
 }
 
-PyObject *
+/* A new array in the memory of such a tensor, which stays the caller's; NULL with an exception set. */
+static PyObject *
 device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed)
 {
     const struct dl_tensor *tensor = &managed->tensor;
@@ -162,7 +170,8 @@ device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed
                            (char *)tensor->data + tensor->byte_offset, tensor->ndim, tensor->shape, strides);
 }
 
-void
+/* The tensor's deleter, for a caller that has ordered the array's stream after the consumer's work. */
+static void
 device_array_end_loan(struct dl_managed_tensor *managed)
 {
     export_delete(managed->context);
@@ -274,15 +283,12 @@ lend_to(struct device_array *array, void *stream, bool is_new, struct later_stre
         return 0;
     if (later_stream_find(after, stream, array->device, NULL, NULL, 0, false) < 0)
         return -1;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = stream_join_consumer(array->device, home, stream, is_new, &status) < 0 ||
-                       (!after->kept && !after->lasting && stand_in_for(array, after, &status) < 0);
-    PyEval_RestoreThread(released);
+    const int failed = WITHOUT_GIL(stream_join_consumer(array->device, home, stream, is_new, &status) < 0 ||
+                                   (!after->kept && !after->lasting && stand_in_for(array, after, &status) < 0));
     if (!failed)
         return 0;
     later_stream_clear(after);
-    status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)array)), &status);
-    return -1;
+    return fail_with(state_of(array), &status);
 }
 
 const char device_array_dlpack_doc[] = PyDoc_STR(
@@ -315,7 +321,7 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         return NULL;
     struct status status;
     if (stream_check_device(self->device, stream, &status) < 0)
-        return status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
+        return status_raise(state_of(self), &status);
 
     const bool copies = asked == true;
     PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
@@ -336,4 +342,142 @@ PyObject *
 device_array_dlpack_device(struct device_array *self, PyObject *Py_UNUSED(none))
 {
     return Py_BuildValue("(ii)", DL_CUDA, self->device);
+}
+
+/* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without a call of Python's.
+ *
+ * A table names one work stream for all arrays of a device: the legacy default stream. An array that is handed out
+ * moves to that stream: what was queued on it comes before the consumer's work there, and vecadd's later work and the
+ * end of the memory come after. A consumer does not say when it is done with a borrowed array, so that nothing else
+ * would. Plans that were made before do not wait. */
+
+static PyTypeObject *array_type; /* owned: the table's functions are called without any object of vecadd's */
+
+/* Returns 0, or -1 with an exception set. */
+static int
+move(struct device_array *array)
+{
+    struct status status;
+    if (device_array_home(array) == NULL)
+        return 0;
+    /* Waits while a queue is full. */
+    const int failed = WITHOUT_GIL(device_buffer_move(array->block, &status));
+    return failed ? fail_with(state_of(array), &status) : 0;
+}
+
+static int
+managed_from_object(void *object, struct dl_managed_tensor **made)
+{
+    struct device_array *array = object;
+    if (move(array) < 0)
+        return -1;
+    *made = device_array_lend(array);
+    return *made ? 0 : -1;
+}
+
+/* The caller keeps the array alive until its work is queued. */
+static int
+tensor_from_object(void *object, struct dl_tensor *borrowed)
+{
+    struct device_array *array = object;
+    if (move(array) < 0)
+        return -1;
+    *borrowed = device_array_tensor(array);
+    return 0;
+}
+
+static int
+object_from_managed(struct dl_managed_tensor *stolen, void **object)
+{
+    PyObject *made = device_array_of_lent(array_type, stolen);
+    if (made && move((struct device_array *)made) < 0) /* of a capsule, whose consumer had a stream of its own */
+        Py_CLEAR(made);
+    if (made)
+        device_array_end_loan(stolen);
+    *object = made;
+    return made ? 0 : -1;
+}
+
+/* A new array's memory; NULL with an exception set. */
+static struct dl_managed_tensor *
+make_like(const struct dl_tensor *like)
+{
+    struct module_state *state = PyType_GetModuleState(array_type);
+    struct status status;
+    enum dtype dtype;
+    size_t elements;
+    int device = like->device.id;
+    if (like->device.type != DL_CUDA || !dtype_of_dl_type(like->dtype, &dtype) || like->ndim < 0 ||
+        like->ndim > MAX_DIMENSIONS || !layout_count(like->ndim, like->shape, dtype_table[dtype].itemsize, &elements)) {
+        PyErr_Format(PyExc_BufferError,
+                     "a DeviceArray is in memory of CUDA, of a dtype that vecadd adds and up to %d dimensions; asked "
+                     "for were DLPack's device type %d, type code %d of %d bits and %d dimensions",
+                     MAX_DIMENSIONS, (int)like->device.type, (int)like->dtype.code, (int)like->dtype.bits,
+                     (int)like->ndim);
+        return NULL;
+    }
+    if (device_find(&device, &status) < 0)
+        return status_raise(state, &status);
+    deferred_release_sweep();
+    PyObject *array = device_array_new(state, device, &(struct later_stream){0}, dtype, like->ndim, like->shape, NULL);
+    struct dl_managed_tensor *made = array ? device_array_lend((struct device_array *)array) : NULL;
+    Py_XDECREF(array);
+    return made;
+}
+
+/* Hands the exception on by its type's name and its words. */
+static void
+report(void *context, void (*set_error)(void *context, const char *kind, const char *message))
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL, *text = value ? PyObject_Str(value) : NULL;
+    PyObject *kind = name ? PyUnicode_AsUTF8String(name) : NULL, *message = text ? PyUnicode_AsUTF8String(text) : NULL;
+    PyErr_Clear();
+    set_error(context, kind ? PyBytes_AsString(kind) : "RuntimeError", message ? PyBytes_AsString(message) : "");
+    Py_XDECREF(kind);
+    Py_XDECREF(message);
+    Py_XDECREF(name);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+/* The caller may be without the GIL. */
+static int
+allocate(struct dl_tensor *like, struct dl_managed_tensor **made, void *context,
+         void (*set_error)(void *context, const char *kind, const char *message))
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    *made = make_like(like);
+    if (!*made)
+        report(context, set_error);
+    PyGILState_Release(gil);
+    return *made ? 0 : -1;
+}
+
+static int
+current_stream(int32_t Py_UNUSED(device_type), int32_t Py_UNUSED(device), void **stream)
+{
+    *stream = NULL;
+    return 0;
+}
+
+static struct dl_exchange table = {
+    .header = {.version = {DLPACK_MAJOR, DL_EXCHANGE_MINOR}},
+    .allocate = allocate,
+    .managed_from_object = managed_from_object,
+    .object_from_managed = object_from_managed,
+    .tensor_from_object = tensor_from_object,
+    .current_stream = current_stream,
+};
+
+PyObject *
+device_array_exchange_table(PyTypeObject *type)
+{
+    PyTypeObject *before = array_type;
+    array_type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    Py_XDECREF((PyObject *)before);
+    return PyCapsule_New(&table, DL_EXCHANGE_CAPSULE, NULL);
 }

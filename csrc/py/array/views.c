@@ -1,8 +1,8 @@
 /* Views of a DeviceArray: NumPy's basic indexing, and reshape. No element is read or moved. */
 #include "base/layout.h"
-#include "py/array/methods.h"
+#include "py/array/array.h"
+#include "py/base/python.h"
 #include "py/operands/device_array.h"
-#include "py/operands/sizes.h"
 
 /* A view under construction. */
 struct view {
@@ -32,7 +32,7 @@ take_slice(struct view *view, PyObject *slice, Py_ssize_t extent, Py_ssize_t str
     Py_ssize_t count = PySlice_AdjustIndices(extent, &start, &stop, step);
     if (count > 0)
         view->data += start * stride;
-    /* A step longer than the axis, up to what a Py_ssize_t holds, is never taken. */
+    /* A step longer than the axis, up to the largest Py_ssize_t, is never taken. */
     return add_axis(view, count, count > 1 ? step * stride : stride);
 }
 

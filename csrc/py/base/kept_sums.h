@@ -1,6 +1,6 @@
 /* Whether a program keeps the sums of medium size that it makes. If so the output pool makes the next ones: in NumPy's
  * heap a kept sum pays for fresh pages, 9 us at 16 KiB and 135 at 256 KiB where the pool takes 3 and 35. If not,
- * NumPy's heap is the sooner one, by 0.3 us a sum: NumPy asks for an allocator by a context variable.
+ * NumPy's heap is faster, by 0.3 us a sum: NumPy asks for an allocator by a context variable.
  *
  * In NumPy's heap a sum that was dropped shows by its address, which a later one has again; in the pool by the bytes in
  * use, which neither rise nor fall. */
@@ -14,7 +14,7 @@
 
 enum {
     KEPT_SUM_MIN = 16 << 10,    /* bytes; smaller sums are NumPy's */
-    KEPT_SUMS_LOOK = 4,         /* times as many bytes are looked at together as are enough */
+    KEPT_SUMS_LOOK = 4,         /* this many times KEPT_SUMS_ENOUGH are judged together */
     KEPT_SUMS_ENOUGH = 3 << 20, /* bytes at addresses of their own, or in use and then not: some sums are kept */
     KEPT_SUMS_MOST = 1 << 30,   /* are enough, however often it was wrong */
     KEPT_SUMS_MET_BITS = 10,
@@ -63,8 +63,8 @@ kept_sums_note_heap(struct kept_sums *sums, const void *data, size_t bytes)
     }
 }
 
-/* Notes where the pool has put one, and how many bytes were in use of it. Where so many sums take turns that they would
- * look kept in NumPy's heap again, more are enough from now on. */
+/* Notes where the pool has put one, and how many bytes were in use of it. Where sums take turns in such numbers that
+ * they would look kept in NumPy's heap again, more are enough from now on. */
 static inline void
 kept_sums_note_pool(struct kept_sums *sums, const void *data, size_t bytes, size_t used)
 {

@@ -1,5 +1,5 @@
-/* The module's functions, listed in module.c. Docstrings are beside the functions; those of the laboratory and the
- * machine, for which nobody calls help(), are comments of vecadd/_core.pyi. */
+/* The module's functions, listed in module.c. Docstrings of those that are public are beside the functions; the others,
+ * for which nobody calls help(), have comments in vecadd/_core.pyi. */
 #ifndef VECADD_PY_BASE_METHODS_H
 #define VECADD_PY_BASE_METHODS_H
 
@@ -21,12 +21,7 @@ plain_function py_device_launch_configs, py_tuned_path, py_tuned_rows, py_host_f
     py_probe, py_device_memory, py_peer_limits, py_pattern_write, py_pattern_check;
 keyword_function py_raw_launches, py_call_stages;
 
-extern const char add_doc[], add_many_doc[], explain_route_doc[], plan_doc[];
-extern const char add_files_doc[];
-extern const char use_gpu_doc[], get_num_threads_doc[], set_num_threads_doc[];
-extern const char install_loops_doc[], uninstall_loops_doc[], loop_counts_doc[], use_array_memory_doc[];
-extern const char receipt_start_doc[], receipt_stop_doc[];
-extern const char to_device_doc[], empty_pinned_doc[], memory_counts_doc[], output_pool_counts_doc[],
-    transfer_counts_doc[], release_doc[], host_view_doc[];
+extern const char add_doc[], add_many_doc[], plan_doc[], use_gpu_doc[], get_num_threads_doc[], set_num_threads_doc[],
+    to_device_doc[], empty_pinned_doc[], release_doc[], receipt_start_doc[], receipt_stop_doc[];
 
 #endif

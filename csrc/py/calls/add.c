@@ -4,13 +4,12 @@
 #include "choose/plan.h"
 #include "gpu/add.h"
 #include "gpu/stream.h"
-#include "py/base/errors.h"
-#include "py/base/floating_errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
-#include "py/operands/interop.h"
+#include "py/operands/library.h"
 #include "py/operands/where.h"
 
 static bool
@@ -27,18 +26,10 @@ add_run(struct module_state *state, const struct plan *plan)
 {
     struct status status;
     unsigned flags;
-    int failed;
-    if (worth_releasing(plan)) {
-        PyThreadState *released = PyEval_SaveThread();
-        failed = plan_run(plan, &flags, &status);
-        PyEval_RestoreThread(released);
-    } else
-        failed = plan_run(plan, &flags, &status);
-
-    if (failed) {
-        status_raise(state, &status);
-        return -1;
-    }
+    const int failed =
+        worth_releasing(plan) ? WITHOUT_GIL(plan_run(plan, &flags, &status)) : plan_run(plan, &flags, &status);
+    if (failed)
+        return fail_with(state, &status);
     return give_floating_errors(flags);
 }
 
@@ -70,35 +61,30 @@ done:
     return result;
 }
 
+int
+check_by_numpy(PyObject *const objects[ROLE_COUNT])
+{
+    PyObject *checked = call_imported("vecadd._called_by_core", "check_numpy_call", "(OOO)", objects[ROLE_A],
+                                      objects[ROLE_B], objects[ROLE_OUT]);
+    Py_XDECREF(checked);
+    return checked ? 0 : -1;
+}
+
 PyObject *
-call_in_python(const char *module_name, const char *function, PyObject *library, const struct add_arguments *arguments)
+call_in_python(const char *module, const char *function, const struct library *library,
+               const struct add_arguments *arguments)
 {
     static const char *const choices[] = {
         [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
-    PyObject *module = PyImport_ImportModule(module_name);
-    if (!module)
-        return NULL;
     PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
                                              : PyUnicode_FromFormat("cuda:%d", arguments->device);
     PyObject *a = arguments->objects[ROLE_A], *b = arguments->objects[ROLE_B];
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
     PyObject *result = !device   ? NULL
-                       : library ? PyObject_CallMethod(module, function, "OOOOO", library, a, b, out, device)
-                                 : PyObject_CallMethod(module, function, "OOOO", a, b, out, device);
+                       : library ? call_imported(module, function, "(OOOOO)", library->object, a, b, out, device)
+                                 : call_imported(module, function, "(OOOO)", a, b, out, device);
     Py_XDECREF(device);
-    Py_DECREF(module);
     return result;
-}
-
-static PyObject *
-make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct plan *plan)
-{
-    PyArrayObject *like = (PyArrayObject *)objects[ROLE_A];
-    PyObject *sum =
-        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
-    if (sum)
-        plan->c = PyArray_DATA((PyArrayObject *)sum);
-    return sum;
 }
 
 static PyObject *
@@ -118,7 +104,7 @@ make_sum(struct module_state *state, const struct add_arguments *arguments, stru
     if (call->plan.route == ROUTE_HOST && call->plan.strided)
         return make_strided_host_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
-        return make_host_sum(state, arguments->objects, &call->plan);
+        return host_result_like(state, arguments->objects[ROLE_A], &call->plan.c);
     const struct plan *plan = &call->plan;
     struct owned_operand *made = &call->operands[ROLE_OUT];
     struct sum_stream stream = {.given = arguments->stream, .objects = arguments->objects};
@@ -129,7 +115,7 @@ make_sum(struct module_state *state, const struct add_arguments *arguments, stru
         device_result(state, &call->operands[call->sum.like], &call->sum, plan->device, &stream, NULL, made);
     sum_stream_clear(&stream);
     if (sum) {
-        call->held[ROLE_OUT] = true;
+        call->described[ROLE_OUT] = true;
         call->plan.c = made->operand.data;
         if (made->operand.has_stream)
             plan_join(&call->plan, made->operand.stream);
@@ -144,7 +130,7 @@ count_write(const struct prepared_call *call, PyObject *out)
     if (!count_writes)
         return 0;
     PyObject *outs = PyTuple_Pack(1, out);
-    const int failed = interop_written(count_writes, outs);
+    const int failed = library_count_writes(count_writes, outs);
     Py_XDECREF(outs);
     return failed;
 }
@@ -163,19 +149,20 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     if (sum && out && call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0)
         Py_CLEAR(sum);
     if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->operands[call->sum.like].library)
-        return interop_adopt(call->operands[call->sum.like].library, sum);
+        return library_adopt(call->operands[call->sum.like].library, sum);
     return sum;
 }
 
 PyObject *
-call_library(struct module_state *state, const char *method, PyObject *library, const struct add_arguments *arguments)
+call_library(struct module_state *state, const char *method, const struct library *library,
+             const struct add_arguments *arguments)
 {
     void *handle;
     if (arguments->stream && stream_from_object(state, arguments->stream, &handle) < 0)
         return NULL;
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
     PyObject *stream = arguments->stream ? PyLong_FromVoidPtr(handle) : Py_NewRef(Py_None);
-    PyObject *result = stream ? PyObject_CallMethod(library, method, "OOOO", arguments->objects[ROLE_A],
+    PyObject *result = stream ? PyObject_CallMethod(library->object, method, "OOOO", arguments->objects[ROLE_A],
                                                     arguments->objects[ROLE_B], out, stream)
                               : NULL;
     Py_XDECREF(stream);
@@ -203,7 +190,7 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
         sum = add_by_numpy(state, arguments);
         break;
     case CALL_MATERIALIZED:
-        sum = call_in_python("vecadd._materialize", "add", NULL, arguments);
+        sum = call_in_python("vecadd._called_by_core", "add_materialized", NULL, arguments);
         break;
     }
     call_clear(&call);
@@ -215,7 +202,7 @@ add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out)
 {
     PyObject *values[] = {a, b, out};
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "add", false, values, out ? 3 : 2, NULL, &arguments) < 0)
+    if (add_arguments_parse(state, "add", ADD_ARRAYS, values, out ? 3 : 2, NULL, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
 }
@@ -225,13 +212,15 @@ const char add_doc[] = PyDoc_STR(
     "a + b.\n\n"
     "Arrays in host memory give numpy.add's sum: its values, dtype, shape, kind and floating-point\n"
     "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype" DTYPE_NAMES
-    ",\nare added by vecadd's own code, on several threads where that pays; so are large slices whose rows lie side\n"
+    ",\nare added by vecadd's own code, on several threads where that pays; so are large slices with rows that are "
+    "contiguous\n"
     "by side, large arrays with a scalar or with what is broadcast along or across their rows, and those of\n"
     "two dtypes; all else is added by numpy.add itself.\n\n"
     "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"
     "__cuda_array_interface__) may have any strides and are broadcast; one of the two may be a number. The sum\n"
     "has the dtype of numpy.add's, PyTorch's where both are its own. It is a contiguous array of the first array's\n"
-    "library, or a DeviceArray, whose axes lie in memory as the operands' do (NumPy's order=\"K\"; PyTorch's rule, or\n"
+    "library, or a DeviceArray, whose axes are in memory in the order of the operands' (NumPy's order=\"K\"; PyTorch's "
+    "rule, or\n"
     "C order in JAX, for theirs); the call returns when the work is queued.\n\n"
     "PyTorch itself (torch.add) adds tensors that need their gradient, which they then get, and all that it traces\n"
     "or transforms; JAX (jax.numpy.add) what it traces. They add where the arrays are, whatever device= says.\n\n"
@@ -268,7 +257,7 @@ py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *ke
 {
     struct module_state *state = PyModule_GetState(module);
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "add", false, values, count, keywords, &arguments) < 0)
+    if (add_arguments_parse(state, "add", ADD_ARRAYS, values, count, keywords, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
 }

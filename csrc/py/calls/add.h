@@ -4,7 +4,6 @@
 
 #include "base/plan.h"
 #include "py/base/python.h"
-#include "py/calls/arguments.h"
 #include "py/calls/prepare.h"
 
 /* Runs a plan, without the GIL where that pays or the run may wait, and reports floating-point flags as NumPy does.
@@ -22,11 +21,14 @@ int count_write(const struct prepared_call *call, PyObject *out);
 PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out);
 
 /* Calls the library's method(a, b, out, stream), stream a handle or None, for what only it can add. */
-PyObject *call_library(struct module_state *state, const char *method, PyObject *library,
+PyObject *call_library(struct module_state *state, const char *method, const struct library *library,
                        const struct add_arguments *arguments);
 
+/* Raises what numpy.add(a, b, out) would raise before it adds. Returns 0, or -1 with an exception set. */
+int check_by_numpy(PyObject *const objects[ROLE_COUNT]);
+
 /* Calls function(a, b, out, device) of a module of vecadd's, with `library` first where that is not NULL. */
-PyObject *call_in_python(const char *module, const char *function, PyObject *library,
+PyObject *call_in_python(const char *module, const char *function, const struct library *library,
                          const struct add_arguments *arguments);
 
 #endif

@@ -9,10 +9,10 @@
 #include "gpu/buffer.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "py/operands/interop.h"
 #include "py/operands/kept_streams.h"
+#include "py/operands/library.h"
 
-/* The owners held for one call. */
+/* The owners that are kept for one call. */
 struct kept {
     struct kept *next;
     PyObject *owners[ROLE_COUNT]; /* NULL for operands without one */
@@ -21,7 +21,7 @@ struct kept {
     void *mark;   /* an event behind the call's work; NULL where none could be recorded yet */
 };
 
-/* Oldest first. The lock is held for a few instructions, without Python code or CUDA calls. A stream holds about a
+/* Oldest first. The lock is held for a few instructions, without Python code or CUDA calls. A stream takes about a
  * thousand launches (1021 on an H200), so at most that many calls of a stream are in the list. */
 static struct {
     pthread_mutex_t lock;
@@ -197,7 +197,7 @@ find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_C
 {
     bool any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        const bool needs_keepalive = call->held[role] && call->operands[role].needs_keepalive && call->plan.n > 0;
+        const bool needs_keepalive = call->described[role] && call->operands[role].needs_keepalive && call->plan.n > 0;
         owners[role] = needs_keepalive ? call->operands[role].exported : NULL;
         any |= owners[role] != NULL;
     }
@@ -205,7 +205,7 @@ find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_C
 }
 
 /* `in_graph`: if the stream captures, all work that the call queued on it is part of the capture. Where the work can
- * neither be marked now nor later it is waited for, and where that fails too the owners are held for good. */
+ * neither be marked now nor later it is waited for, and where that fails too the owners are kept for good. */
 static void
 keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *const owners[ROLE_COUNT])
 {
@@ -258,9 +258,7 @@ defer_release_of_plan(const struct prepared_call *call, bool stream_is_kept)
         keep(call, stream_of_all_threads(call->plan.stream), false, owners);
         return;
     }
-    PyThreadState *released = PyEval_SaveThread();
-    const bool done = device_wait(call->plan.device);
-    PyEval_RestoreThread(released);
+    const bool done = WITHOUT_GIL(device_wait(call->plan.device));
     for (int role = 0; role < ROLE_COUNT && !done; role++)
         Py_XINCREF(owners[role]); /* for good */
 }
@@ -270,9 +268,9 @@ record_operands(const struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         const struct owned_operand *operand = &call->operands[role];
-        if (call->held[role] && operand->exported && call->plan.n > 0 && operand->library &&
+        if (call->described[role] && operand->exported && call->plan.n > 0 && operand->library &&
             operand->operand.stream != call->plan.stream &&
-            interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
+            library_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
             return -1;
     }
     return 0;
@@ -284,11 +282,11 @@ record_objects(struct module_state *state, PyObject *objects, void *stream)
     const Py_ssize_t count = objects ? PySequence_Size(objects) : 0;
     int result = count < 0 ? -1 : 0;
     for (Py_ssize_t i = 0; i < count && result == 0; i++) {
-        PyObject *library = NULL, *object = PySequence_GetItem(objects, i);
-        result = object ? interop_library(state, object, &library) : -1;
+        const struct library *library = NULL;
+        PyObject *object = PySequence_GetItem(objects, i);
+        result = object ? library_of(state, object, &library) : -1;
         if (result == 0 && library)
-            result = interop_record_stream(library, object, stream);
-        Py_XDECREF(library);
+            result = library_record_stream(library, object, stream);
         Py_XDECREF(object);
     }
     return result;

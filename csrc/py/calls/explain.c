@@ -1,13 +1,57 @@
-/* explain_route: what add would do with a call, without doing it. */
+/* explain_route: what add would do with a call, without doing it, and the reasons. */
+#include "base/plan.h"
 #include "choose/plan.h"
 #include "cuda/facts.h"
 #include "host/simd.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/calls/add.h"
 #include "py/calls/prepare.h"
-#include "py/calls/route_facts.h"
 #include "py/operands/where.h"
+
+/* Takes the reference to value, which may be NULL with an exception set. */
+static int
+set_item(PyObject *dict, const char *name, PyObject *value)
+{
+    const int result = value ? PyDict_SetItemString(dict, name, value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+/* Seconds by route; empty unless the formula decides. */
+static PyObject *
+predicted(const struct routes_explanation *found)
+{
+    PyObject *dict = PyDict_New();
+    for (enum route route = ROUTE_HOST; dict && route < ROUTE_DEVICE; route++)
+        if (found->seconds[route] > 0 &&
+            set_item(dict, route_name[route], PyFloat_FromDouble(found->seconds[route])) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* Adds "reason", "memory", "predicted" and, after a failure, "failure" to the dict that explains a plan of host
+ * operands. `asked`: the caller named the device. Returns 0, or -1 with an exception set. */
+static int
+add_reason(PyObject *dict, const struct plan *plan, bool asked)
+{
+    static const char *const reasons[] = {
+        [ROUTES_ASKED] = "asked",
+        [ROUTES_NO_CUDA] = "no CUDA",
+        [ROUTES_FORBIDDEN] = "forbidden",
+        [ROUTES_FAILED] = "failed",
+        [ROUTES_SMALL_OR_ORDINARY] = "small or ordinary",
+        [ROUTES_ROUNDING] = "rounding",
+        [ROUTES_PREDICTED] = "predicted",
+    };
+    struct routes_explanation found;
+    routes_explain(plan, asked, &found);
+    if (set_item(dict, "reason", PyUnicode_FromString(reasons[found.reason])) < 0 ||
+        set_item(dict, "memory", PyUnicode_FromString(found.pinned ? "pinned" : "ordinary")) < 0 ||
+        set_item(dict, "predicted", predicted(&found)) < 0)
+        return -1;
+    return found.reason == ROUTES_FAILED ? set_item(dict, "failure", PyUnicode_FromString(found.failure)) : 0;
+}
 
 static PyObject *
 explain_plan(const struct plan *plan)
@@ -36,11 +80,6 @@ explain_plan(const struct plan *plan)
                          PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
 }
 
-const char explain_route_doc[] =
-    PyDoc_STR("explain_route($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
-              "What add would do with these arguments, a dict: 'route' is 'host', 'transfer', 'hybrid', 'device' or\n"
-              "'numpy'. Raises what add would raise before it starts to work.");
-
 PyObject *
 py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
 {
@@ -48,7 +87,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     struct add_arguments arguments;
     struct prepared_call call;
     call.differs = NULL;
-    if (add_arguments_parse(state, "explain", false, values, count, keywords, &arguments) < 0 ||
+    if (add_arguments_parse(state, "explain", ADD_ARRAYS, values, count, keywords, &arguments) < 0 ||
         call_prepare(state, &arguments, &call) < 0)
         return NULL;
     PyObject *result = NULL;
@@ -62,7 +101,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         }
         result = explain_plan(plan);
         if (result && plan->route != ROUTE_DEVICE && !plan->strided &&
-            route_facts_add(result, plan, arguments.choice != DEVICE_UNSAID) < 0)
+            add_reason(result, plan, arguments.choice != DEVICE_UNSAID) < 0)
             Py_CLEAR(result);
         break;
     case CALL_NUMPY:
@@ -75,7 +114,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         result = call_library(state, "explain", call.library, &arguments);
         break;
     case CALL_MATERIALIZED:
-        result = call_in_python("vecadd._materialize", "explain", NULL, &arguments);
+        result = call_in_python("vecadd._called_by_core", "explain_materialized", NULL, &arguments);
         break;
     }
     PyObject *differs = result && call.differs ? PyUnicode_FromString(call.differs) : NULL;

@@ -8,8 +8,8 @@
 #include "host/add.h"
 #include "host/schedule.h"
 #include "host/threads.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 
 static PyObject *
 supported_levels(void)

@@ -3,28 +3,253 @@
 #include "choose/plan.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
-#include "py/base/errors.h"
-#include "py/calls/refusals.h"
-#include "py/calls/sum_dtype.h"
-#include "py/operands/host_pair.h"
-#include "py/operands/interop.h"
-#include "py/operands/promotion.h"
+#include "py/base/python.h"
+#include "py/operands/dtypes.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 #include "py/operands/where.h"
+
+static bool
+is_list(PyObject *object)
+{
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+/* The object that out= means: numpy.add takes out=(c,) as out=c, out=(None,) as no out, and no other tuple. A plan of
+ * lists takes a tuple of arrays. Returns NULL with an exception set. */
+static PyObject *
+unpacked_out(PyObject *out, enum purpose purpose, PyObject *const *values)
+{
+    if (!PyTuple_CheckExact(out) || purpose == ADD_LISTS ||
+        (purpose == PLAN_ADDITION && is_list(values[0]) && is_list(values[1])))
+        return out;
+    if (PyTuple_Size(out) == 1)
+        return PyTuple_GetItem(out, 0);
+    PyErr_SetString(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
+    return NULL;
+}
+
+static int
+refuse_keyword(const char *function, PyObject *keyword, const char *hint)
+{
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s", function, keyword, hint);
+    return -1;
+}
+
+int
+add_arguments_parse(const struct module_state *state, const char *function, enum purpose purpose,
+                    PyObject *const *values, Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments)
+{
+    if (positional < 2 || positional > 3) {
+        PyErr_Format(PyExc_TypeError, "%s() takes from 2 to 3 positional arguments but %zd were given", function,
+                     positional);
+        return -1;
+    }
+    PyObject *out = positional == 3 ? values[2] : Py_None;
+    PyObject *device = Py_None, *stream = Py_None;
+    *arguments =
+        (struct add_arguments){.purpose = purpose, .values = values, .positional = positional, .keywords = keywords};
+
+    Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *keyword = PyTuple_GetItem(keywords, i);
+        PyObject *value = values[positional + i];
+        switch (keyword_name(state, keyword)) {
+        case NAME_OUT:
+            if (positional == 3) {
+                PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
+                return -1;
+            }
+            out = unpacked_out(value, purpose, values);
+            if (!out)
+                return -1;
+            break;
+        case NAME_DEVICE:
+            if (purpose == ADD_LISTS)
+                return refuse_keyword(function, keyword,
+                                      ": it adds where the arrays are; call add(x, y, device=...) for each pair");
+            device = value;
+            break;
+        case NAME_STREAM:
+            stream = value;
+            break;
+        default:
+            if (purpose == ADD_LISTS)
+                return refuse_keyword(function, keyword, "");
+            arguments->numpys_own = PyUnicode_AsUTF8AndSize(keyword, NULL);
+            if (!arguments->numpys_own)
+                return -1;
+        }
+    }
+    arguments->objects[ROLE_A] = values[0];
+    arguments->objects[ROLE_B] = values[1];
+    arguments->objects[ROLE_OUT] = Py_IsNone(out) ? NULL : out;
+    arguments->stream = Py_IsNone(stream) ? NULL : stream;
+    return device_from_object(device, &arguments->choice, &arguments->device);
+}
+
+/* A shape as in NumPy's errors: "(2,3)", "(3,)", "()". A new reference. */
+static PyObject *
+text_of(int ndim, const Py_ssize_t *shape)
+{
+    char text[MAX_DIMENSIONS * 21 + 4] = "(";
+    size_t length = 1;
+    for (int i = 0; i < ndim; i++)
+        length += (size_t)PyOS_snprintf(text + length, sizeof text - length, "%s%zd", i ? "," : "", shape[i]);
+    PyOS_snprintf(text + length, sizeof text - length, ndim == 1 ? ",)" : ")");
+    return PyUnicode_FromString(text);
+}
+
+static int
+refuse_together(const struct operand *const operands[LAYOUT_OPERANDS])
+{
+    PyObject *all = PyUnicode_FromString("");
+    for (int k = 0; all && k < LAYOUT_OPERANDS && operands[k]; k++) {
+        PyObject *text = text_of(operands[k]->ndim, operands[k]->shape);
+        PyObject *longer = text ? PyUnicode_FromFormat("%U%U ", all, text) : NULL;
+        Py_XDECREF(text);
+        Py_DECREF(all);
+        all = longer;
+    }
+    if (all)
+        PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %U", all);
+    Py_XDECREF(all);
+    return -1;
+}
+
+static int
+refuse_out_shape(const struct addition *addition, const struct operand *out)
+{
+    PyObject *given = text_of(out->ndim, out->shape), *expected = text_of(addition->ndim, addition->shape);
+    if (given && expected)
+        PyErr_Format(PyExc_ValueError,
+                     "non-broadcastable output operand with shape %U doesn't match the broadcast shape %U", given,
+                     expected);
+    Py_XDECREF(given);
+    Py_XDECREF(expected);
+    return -1;
+}
+
+static int
+refuse_size(const struct addition *addition)
+{
+    PyObject *shape = tuple_of_sizes(addition->ndim, addition->shape);
+    if (shape)
+        PyErr_Format(PyExc_ValueError, "the sum's shape %R is larger than any memory", shape);
+    Py_XDECREF(shape);
+    return -1;
+}
+
+/* Raises what NumPy raises for the same operands; absent ones are NULL. Returns -1. */
+static int
+raise_refusal(enum refusal refusal, const struct addition *addition,
+              const struct operand *const operands[LAYOUT_OPERANDS])
+{
+    switch (refusal) {
+    case REFUSED_SHAPES:
+        return refuse_together(operands);
+    case REFUSED_OUT_SHAPE:
+        return refuse_out_shape(addition, operands[LAYOUT_SUM]);
+    case REFUSED_SIZE:
+        return refuse_size(addition);
+    case REFUSED_READ_ONLY:
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+        return -1;
+    case REFUSED_INTERNAL_OVERLAP:
+        PyErr_SetString(PyExc_ValueError, "out overlaps itself: some of its elements share memory, or its axes are "
+                                          "interleaved; pass an array of its own");
+        return -1;
+    case REFUSED_NOT:
+    case REFUSED_LESS_THAN_LEAST:
+        break;
+    }
+    PyErr_SetString(PyExc_SystemError, "nothing was refused");
+    return -1;
+}
+
+/* The sum's dtype by the rules of the operands' library, if all arrays are that library's: 1, 0 or -1. */
+static int
+library_dtype(const struct add_arguments *arguments, const struct prepared_call *call, enum dtype *dtype)
+{
+    const struct library *library = NULL;
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        if (!call->described[role])
+            continue;
+        if (!call->operands[role].library || (library && library != call->operands[role].library))
+            return 0;
+        library = call->operands[role].library;
+    }
+    PyObject *name = PyObject_CallMethod(library->object, "result_dtype", "OO", arguments->objects[ROLE_A],
+                                         arguments->objects[ROLE_B]);
+    if (!name || Py_IsNone(name)) {
+        Py_XDECREF(name);
+        return name ? 0 : -1;
+    }
+    int found = -1;
+    for (int i = 0; i < DTYPE_COUNT && found < 0; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, dtype_table[i].name) == 0) {
+            *dtype = (enum dtype)i;
+            found = 1;
+        }
+    if (found < 0)
+        dtype_refuse("the sum", name);
+    Py_DECREF(name);
+    return found;
+}
+
+/* Finds it by the arrays' library's rules where all arrays are that library's, else by NumPy's, and checks that out can
+ * have it. Inputs that are not described are numbers: they become operands, with their values in `numbers`. Returns 0,
+ * or -1 with an exception set. */
+static int
+find_sum_dtype(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call,
+               struct scalar numbers[ROLE_OUT])
+{
+    enum dtype dtypes[ROLE_OUT];
+    enum weakness weak[ROLE_OUT] = {NOT_WEAK, NOT_WEAK};
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        dtypes[role] = call->operands[role].operand.dtype;
+        if (call->described[role])
+            continue;
+        if (scalar_from(state, arguments->objects[role], (enum role)role, &numbers[role]) < 0)
+            return -1;
+        dtypes[role] = numbers[role].dtype;
+        weak[role] = numbers[role].weak;
+    }
+    int found = library_dtype(arguments, call, &call->sum.dtype);
+    if (found < 0)
+        return -1;
+    if (!found) {
+        int sum = promoted_dtype(state, dtypes[ROLE_A], weak[ROLE_A], dtypes[ROLE_B], weak[ROLE_B]);
+        if (sum < 0)
+            return -1;
+        call->sum.dtype = (enum dtype)sum;
+    }
+    const bool numbers_there = !call->described[ROLE_A] || !call->described[ROLE_B];
+    const bool as_torch =
+        found && numbers_there && library_is(call->operands[call->sum.like].library, LIBRARY_NUMBERS_AS_TORCH);
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        if (call->described[role])
+            continue;
+        if ((as_torch ? scalar_as_torch : scalar_settle)(arguments->objects[role], call->sum.dtype, &numbers[role]) < 0)
+            return -1;
+        call->operands[role].operand = (struct operand){
+            .data = numbers[role].value, .size = 1, .dtype = numbers[role].dtype, .place = PLACE_NUMBER, .device = -1};
+    }
+    return call->described[ROLE_OUT] ? check_cast(state, call->sum.dtype, call->operands[ROLE_OUT].operand.dtype) : 0;
+}
 
 static int
 plan_call(struct module_state *state, const struct addition *addition, const struct operand *const operands[ROLE_COUNT],
           const struct plan_request *request, struct prepared_call *call)
 {
     struct status status;
-    if (plan_make(&call->plan, addition, operands, request, &status) < 0) {
-        status_raise(state, &status);
-        return -1;
-    }
+    if (plan_make(&call->plan, addition, operands, request, &status) < 0)
+        return fail_with(state, &status);
     call->kind = call->plan.route == ROUTE_NONE ? CALL_NUMPY : CALL_PLANNED;
     return 0;
 }
 
-/* Returns 0; -1 where the look at the operands has raised what clear_refusal() leaves. */
+/* Returns 0; -1 where reading the operands has raised what clear_refusal() leaves. */
 static int
 leave_to_numpy(struct prepared_call *call, const char *why)
 {
@@ -51,15 +276,15 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
     const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_MIN, call->operands, &sum);
     if (not_ours)
         return leave_to_numpy(call, not_ours);
-    call->held[ROLE_A] = call->held[ROLE_B] = true;
+    call->described[ROLE_A] = call->described[ROLE_B] = true;
     call->descr = sum.descr;
     PyObject *out = objects[ROLE_OUT];
-    if (out && !(call->held[ROLE_OUT] = host_out_from(state, out, &call->operands[ROLE_OUT])))
-        return leave_to_numpy(call, "out is no plain array of a dtype that vecadd adds");
+    if (out && !(call->described[ROLE_OUT] = host_out_from(state, out, &call->operands[ROLE_OUT])))
+        return leave_to_numpy(call, "out is not a plain array of a supported dtype");
 
     static const char *const why[] = {
         [REFUSED_SHAPES] = "the shapes do not go together",
-        [REFUSED_OUT_SHAPE] = "out has not the sum's shape",
+        [REFUSED_OUT_SHAPE] = "out has the wrong shape",
         [REFUSED_READ_ONLY] = "out is read-only, or writing to it warns",
         [REFUSED_INTERNAL_OVERLAP] = "out overlaps itself",
         [REFUSED_SIZE] = "the sum is larger than any memory",
@@ -99,12 +324,11 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         call->kind = CALL_PLANNED;
         if (plan_host_run(&call->plan, &run, &request, &status) == 0)
             return 0;
-        status_raise(state, &status);
-        return -1;
+        return fail_with(state, &status);
     }
     if (PyErr_Occurred())
         return -1;
-    const int found = interop_host_library(state, arguments->objects, &call->library);
+    const int found = library_of_host_arrays(state, arguments->objects, &call->library);
     if (found < 0)
         return -1;
     if (found) {
@@ -122,14 +346,14 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
     const struct operand *known[ROLE_COUNT];
     int result = 0;
     for (int role = 0; role < ROLE_COUNT; role++)
-        known[role] = call->held[role] && !deferred[role] ? &call->operands[role].operand : NULL;
+        known[role] = call->described[role] && !deferred[role] ? &call->operands[role].operand : NULL;
     const struct stream_leader leader = plan_leader(known);
     for (int role = 0; role < ROLE_COUNT && result == 0; role++) {
         if (!deferred[role])
             continue;
         int found = device_operand_read_deferred(state, arguments->objects[role], (enum role)role, leader.stream,
                                                  &call->operands[role]);
-        call->held[role] = found > 0;
+        call->described[role] = found > 0;
         result = found < 0 ? -1 : 0;
     }
     return result;
@@ -140,7 +364,7 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    struct operand_reader reader = {.defers = !arguments->stream, .leaves = !arguments->plans};
+    struct operand_reader reader = {.defers = !arguments->stream, .leaves = arguments->purpose != PLAN_ADDITION};
     bool deferred[ROLE_COUNT] = {false, false, false}, any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
@@ -149,16 +373,16 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
                            : 0;
         if (found < 0)
             return -1;
-        call->held[role] = found > 0;
+        call->described[role] = found > 0;
         any |= deferred[role] = found == DEVICE_OPERAND_DEFERRED;
         if (found == DEVICE_OPERAND_LEFT) {
-            call->library = Py_NewRef(call->operands[role].library);
+            call->library = call->operands[role].library;
             return 0;
         }
     }
     if (any && read_deferred(state, arguments, deferred, call) < 0)
         return -1;
-    return call->held[ROLE_A] + call->held[ROLE_B] + call->held[ROLE_OUT];
+    return call->described[ROLE_A] + call->described[ROLE_B] + call->described[ROLE_OUT];
 }
 
 static int
@@ -193,9 +417,9 @@ static bool
 are_runs(const struct prepared_call *call)
 {
     const struct operand *a = &call->operands[ROLE_A].operand, *out = &call->operands[ROLE_OUT].operand;
-    return call->held[ROLE_A] && call->held[ROLE_B] && !a->strides &&
+    return call->described[ROLE_A] && call->described[ROLE_B] && !a->strides &&
            operand_is(&call->operands[ROLE_B].operand, a->dtype, a->ndim, a->shape) &&
-           (!call->held[ROLE_OUT] || (operand_is(out, a->dtype, a->ndim, a->shape) && out->writable));
+           (!call->described[ROLE_OUT] || (operand_is(out, a->dtype, a->ndim, a->shape) && out->writable));
 }
 
 /* An array without elements has no pointer that tells its device: it takes that of the others. */
@@ -205,7 +429,7 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
     int device = arguments->device;
     bool settled = true;
     for (int role = ROLE_COUNT; role-- > 0;) {
-        if (!call->held[role])
+        if (!call->described[role])
             continue;
         if (call->operands[role].operand.device >= 0)
             device = call->operands[role].operand.device;
@@ -215,12 +439,10 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
     if (settled)
         return 0;
     struct status status;
-    if (device < 0 && device_current(&device, &status) < 0) {
-        status_raise(state, &status);
-        return -1;
-    }
+    if (device < 0 && device_current(&device, &status) < 0)
+        return fail_with(state, &status);
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (call->held[role] && call->operands[role].operand.device < 0)
+        if (call->described[role] && call->operands[role].operand.device < 0)
             call->operands[role].operand.device = device;
     return 0;
 }
@@ -234,7 +456,7 @@ prepare_device_runs(struct module_state *state, const struct plan_request *reque
     sum.data = NULL;
     sum.has_stream = false;
     const struct operand *const operands[] = {a, &call->operands[ROLE_B].operand,
-                                              call->held[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : &sum};
+                                              call->described[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : &sum};
     call->sum = (struct device_shape){a->dtype, a->ndim, a->shape, ROLE_A, NULL};
     return plan_call(state, NULL, operands, request, call);
 }
@@ -247,15 +469,14 @@ prepare_device_layout(struct module_state *state, const struct add_arguments *ar
     struct scalar numbers[ROLE_OUT];
     struct addition *addition = &call->addition;
     struct addition_rules rules = {.order = ORDER_C};
-    call->sum.like = call->held[ROLE_A] ? ROLE_A : ROLE_B;
+    call->sum.like = call->described[ROLE_A] ? ROLE_A : ROLE_B;
     if (find_sum_dtype(state, arguments, call, numbers) < 0)
         return -1;
     rules.dtype = call->sum.dtype;
     const struct operand *const operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand,
-                                              call->held[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : NULL};
-    if (!operands[ROLE_OUT] && (operands[ROLE_A]->strides || operands[ROLE_B]->strides) &&
-        interop_order(call->operands[call->sum.like].library, &rules.order) < 0)
-        return -1;
+                                              call->described[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : NULL};
+    if (!operands[ROLE_OUT] && (operands[ROLE_A]->strides || operands[ROLE_B]->strides))
+        rules.order = library_order(call->operands[call->sum.like].library);
     const enum refusal refusal = addition_resolve(addition, operands, &rules);
     if (refusal != REFUSED_NOT)
         return raise_refusal(refusal, addition, operands);
@@ -285,9 +506,9 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
-        if (!object || call->held[role])
+        if (!object || call->described[role])
             continue;
-        if (role == ROLE_OUT || !scalar_is(object) || !(call->held[ROLE_A] || call->held[ROLE_B]))
+        if (role == ROLE_OUT || !scalar_is(object) || !(call->described[ROLE_A] || call->described[ROLE_B]))
             return refuse_host_operand((enum role)role);
         const int has_rules = scalar_has_rules(state, object);
         if (has_rules)
@@ -313,8 +534,7 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
     struct status status;
     if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)
         return 0;
-    status_raise(state, &status);
-    return -1;
+    return fail_with(state, &status);
 }
 
 int
@@ -324,7 +544,7 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
     call->kind = CALL_NUMPY;
     call->library = NULL;
     call->descr = NULL;
-    call->held[ROLE_A] = call->held[ROLE_B] = call->held[ROLE_OUT] = false;
+    call->described[ROLE_A] = call->described[ROLE_B] = call->described[ROLE_OUT] = false;
     if (PyArray_CheckExact(objects[ROLE_A]) && PyArray_CheckExact(objects[ROLE_B]) &&
         (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT]))) {
         const int result = prepare_host(state, arguments, call);
@@ -347,8 +567,7 @@ void
 call_clear(struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (call->held[role])
+        if (call->described[role])
             device_operand_clear(&call->operands[role]);
-    Py_CLEAR(call->library);
     Py_CLEAR(call->descr);
 }

@@ -5,7 +5,7 @@
 #include "gpu/stream.h"
 #include "host/output_pool.h"
 #include "py/operands/device_array.h"
-#include "py/operands/interop.h"
+#include "py/operands/library.h"
 
 PyObject *
 array_handler_set(PyObject *handler)
@@ -137,7 +137,7 @@ library_result(const struct owned_operand *like, const struct device_shape *expe
     PyObject *made = NULL;
     if (handle && (same || axes))
         made =
-            interop_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
+            library_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
     Py_XDECREF(handle);
     Py_XDECREF(shape);
     Py_XDECREF(axes);

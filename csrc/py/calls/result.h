@@ -3,11 +3,23 @@
 #define VECADD_PY_CALLS_RESULT_H
 
 #include "py/operands/kept_streams.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/operands.h"
 
 /* A new ndarray; a large one's memory is from the output pool, and that of a smaller one that follows on others which
  * are kept. `dtype` is borrowed. */
 PyObject *host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran);
+
+/* One with a's dtype, shape and memory order, for a contiguous `a`; its address goes to *data. */
+static inline PyObject *
+host_result_like(struct module_state *state, PyObject *a, void **data)
+{
+    PyArrayObject *like = (PyArrayObject *)a;
+    PyObject *sum =
+        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
+    if (sum)
+        *data = PyArray_DATA((PyArrayObject *)sum);
+    return sum;
+}
 
 /* PyDataMem_SetHandler without the garbage collector. NumPy's handler is a context variable. Before Python 3.12 the
  * collector may run while CPython sets one: a finalizer that sets another one then, as np.errstate does, frees what

@@ -3,10 +3,10 @@
 
 #include "files/run.h"
 #include "host/add.h"
-#include "py/base/errors.h"
-#include "py/base/floating_errors.h"
 #include "py/base/methods.h"
-#include "py/operands/operand_from.h"
+#include "py/base/python.h"
+#include "py/operands/dtypes.h"
+#include "py/operands/operands.h"
 
 /* One call. The objects are borrowed from its arguments. */
 struct call {
@@ -121,10 +121,8 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
     }
     layout_make(&tiles->layout, views[LAYOUT_SUM].ndim, shape[LAYOUT_SUM], views);
     adder->simd = ours ? host_simd_chosen(&status) : NULL;
-    if (ours && !adder->simd) {
-        status_raise(call->state, &status);
-        return -1;
-    }
+    if (ours && !adder->simd)
+        return fail_with(call->state, &status);
     return 0;
 }
 
@@ -189,15 +187,6 @@ parse(struct call *call, PyObject *arguments, PyObject *shapes[], int fortran[],
     run->context = call;
     return 0;
 }
-
-const char add_files_doc[] = PyDoc_STR(
-    "add_files($module, descriptors, offsets, dtypes, shapes, fortran_orders, names, window, contexts, adds, tell,\n"
-    "          stop, /)\n--\n\n"
-    "Adds the arrays in two open files into a third, each (a, b, sum): their descriptors, the bytes before the\n"
-    "arrays, dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts,\n"
-    "without the GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.\n\n"
-    "tell(elements done), if it is not None, is called in this thread for every stretch: what it raises ends the\n"
-    "work. stop is a byte: once it is not 0, the work ends with KeyboardInterrupt. Raises OSError.");
 
 PyObject *
 py_add_files(PyObject *module, PyObject *arguments)

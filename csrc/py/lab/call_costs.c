@@ -5,8 +5,8 @@
 #include "choose/plan.h"
 #include "gpu/stream.h"
 #include "lab/ladder/latency.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
 
@@ -58,7 +58,7 @@ prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, con
 {
     struct add_arguments parsed;
     if (parse(arguments, keywords, format, call) < 0 ||
-        add_arguments_parse(state, "add", false, call->objects, ROLE_COUNT, NULL, &parsed) < 0 ||
+        add_arguments_parse(state, "add", ADD_ARRAYS, call->objects, ROLE_COUNT, NULL, &parsed) < 0 ||
         call_prepare(state, &parsed, &call->prepared) < 0)
         return -1;
     const struct plan *plan = &call->prepared.plan;
@@ -100,7 +100,7 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     unsigned flags;
     double begin = now_seconds();
     for (int i = 0; i < calls; i++)
-        if (add_arguments_parse(state, "add", false, objects, ROLE_COUNT, NULL, &arguments) < 0)
+        if (add_arguments_parse(state, "add", ADD_ARRAYS, objects, ROLE_COUNT, NULL, &arguments) < 0)
             return -1;
     stages->parse = now_seconds() - begin;
 

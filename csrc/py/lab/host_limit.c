@@ -5,9 +5,9 @@
 
 #include "host/threads.h"
 #include "lab/base/probes.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
-#include "py/operands/operand_from.h"
+#include "py/base/python.h"
+#include "py/operands/operands.h"
 
 struct host_limit {
     PyObject_HEAD;
@@ -31,8 +31,8 @@ check_arrays(struct module_state *state, PyObject *const arrays[ROLE_COUNT], str
         }
         if (operand->dtype != operands->dtype || operand->size != operands->size ||
             operand->size * dtype_table[operand->dtype].itemsize < WORD || (uintptr_t)operand->data % WORD) {
-            PyErr_SetString(PyExc_ValueError, "the arrays must have one dtype and size, be aligned to 4 bytes and hold "
-                                              "as many at least");
+            PyErr_SetString(PyExc_ValueError, "the arrays must have one dtype and one size of at least 4 bytes, and be "
+                                              "aligned to 4 bytes");
             return -1;
         }
     }

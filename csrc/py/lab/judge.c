@@ -4,8 +4,8 @@
 #include "gpu/memory.h"
 #include "lab/ladder/device_rung.h"
 #include "lab/ladder/trial.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/lab/rung_arguments.h"
 #include "py/operands/device_array.h"
 
@@ -51,7 +51,7 @@ set_start(struct judged *judged, const Py_ssize_t start[TRIAL_ARRAYS])
     size_t free_from = 0;
     for (int array = 0; array < TRIAL_ARRAYS; array++) {
         if (start[array] < 0 || (size_t)start[array] * trial->itemsize < free_from)
-            return refuse("a, b and out must lie behind each other in memory");
+            return refuse("a, b and out must follow each other in memory");
         trial->start[array] = (size_t)start[array] * trial->itemsize;
         free_from = trial->start[array] + trial->bytes;
     }
@@ -100,7 +100,7 @@ set_memory(const struct module_state *state, struct judged *judged, PyObject *me
         return -1;
     if (judged->versions->dtype != judged->memory->dtype || judged->versions->shape[1] != TRIAL_ARRAYS ||
         judged->versions->size == 0)
-        return refuse("versions must hold a, b and their sum for each version, of memory's dtype");
+        return refuse("versions must have a, b and their sum for each version, in memory's dtype");
     judged->size = judged->versions->shape[2];
     trial->device = judged->memory->device;
     trial->itemsize = dtype_table[judged->memory->dtype].itemsize;
@@ -288,7 +288,7 @@ py_repeat(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "On:repeat", &object, &n) || !(base = array_of(state, object, 3, "base")))
         return NULL;
     if (n < 1 || base->size == 0) {
-        refuse("n must be at least 1, and base hold elements");
+        refuse("n must be at least 1, and base must not be empty");
         return NULL;
     }
     const Py_ssize_t shape[] = {base->shape[0], base->shape[1], n};

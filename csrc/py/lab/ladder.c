@@ -7,8 +7,8 @@
 #include "lab/ladder/device_rung.h"
 #include "lab/ladder/latency.h"
 #include "lab/ladder/timeline.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/base/python.h"
 #include "py/lab/rung_arguments.h"
 
 static const char *const family_name[] = {
@@ -249,7 +249,7 @@ size_from(const struct rung *rung, const struct dtype_row *dtype, PyObject *size
     if (n == -1 && PyErr_Occurred())
         return -1;
     if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize) {
-        PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
+        PyErr_Format(PyExc_ValueError, "n must be a number of elements that fit in memory, not %zd", n);
         return -1;
     }
     call->n = (size_t)n * dtype->components;
@@ -295,7 +295,7 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
     const bool queued = facts.launch.launches > 0;
-    /* An addition to what c holds loads that too; the row's number is that of its usual parameters. */
+    /* An addition to the contents of c loads them too; the row's number is that of its usual parameters. */
     const int loads =
         (int)rung->loads_in_flight + (rung_leaves(rung, call.params) == SUM_ADDED) - (rung->sum == SUM_ADDED);
     return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:i,s:I}", "registers", facts.registers,

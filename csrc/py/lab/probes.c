@@ -7,7 +7,6 @@
 #include "gpu/device.h"
 #include "host/threads.h"
 #include "lab/base/probes.h"
-#include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/lab/rung_arguments.h"

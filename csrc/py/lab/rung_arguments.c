@@ -14,7 +14,7 @@ matrix_from(struct module_state *state, const struct rung *rung, PyObject *objec
         if (array->ndim == 2 && array->contiguous && array->dtype == DTYPE_FLOAT32)
             return array;
     }
-    PyErr_Format(PyExc_TypeError, "rung %s takes two-dimensional DeviceArrays of float32 in C order, and %s is none",
+    PyErr_Format(PyExc_TypeError, "rung %s takes two-dimensional DeviceArrays of float32 in C order, and %s is not one",
                  rung->name, what);
     return NULL;
 }
@@ -26,7 +26,7 @@ overlap(const struct device_array *x, const struct device_array *y)
     return of_x < of_y + device_array_nbytes(y) && of_y < of_x + device_array_nbytes(x);
 }
 
-/* The operands as matrices; a stands for b where the rung takes one matrix. */
+/* The operands as matrices; a takes the place of b where the rung takes one matrix. */
 static int
 arrays_from(struct module_state *state, const struct rung *rung, PyObject *const objects[ROLE_COUNT],
             const struct device_array *arrays[ROLE_COUNT])

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "lab/base/rung.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/operands.h"
 
 /* "host", "device", ...: the names of enum rung_kind. */
 extern const char *const rung_kind_name[];
@@ -16,8 +16,8 @@ struct rung_arguments {
 };
 
 /* The call of the rung `name` on (a, b, out) with a block (0: its own) and params, a dict or NULL; b is None where the
- * rung has one operand. Returns 0, or -1 with the exception that run_rung documents. Makes no CUDA call and holds
- * nothing. */
+ * rung has one operand. Returns 0, or -1 with the exception that run_rung documents. Makes no CUDA call, and
+ * leaves nothing to release. */
 int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                         PyObject *params, struct rung_arguments *given);
 
@@ -27,8 +27,8 @@ bool rung_takes(const struct rung *rung, enum dtype dtype);
 /* Whether the rung takes DeviceArrays; the others take NumPy arrays. */
 bool rung_takes_device_arrays(const struct rung *rung);
 
-/* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b hold. The rung waits for
- * out's stream, so its caller need not. Returns 0, or -1 with *status set; call it without the GIL. */
+/* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b have queued. The rung
+ * waits for out's stream, so its caller need not. Returns 0, or -1 with *status set; call it without the GIL. */
 int rung_arguments_join(const struct rung_arguments *given, struct status *status);
 
 /* The parts of rung_arguments_from: the rung, or NULL with a ValueError; a block and params, put into *call. */

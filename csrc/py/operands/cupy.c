@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "gpu/device.h"
-#include "py/base/errors.h"
-#include "py/operands/descriptor.h"
-#include "py/operands/operand_from.h"
+#include "py/base/python.h"
+#include "py/operands/dtypes.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 
 #define KIND_CAPSULE "vecadd.cupy_kind"
 
@@ -31,8 +32,9 @@ static const enum name attribute_name[ATTRIBUTES] = {
 };
 
 struct cupy_kind {
-    PyObject *type, *library, *current_stream; /* cupy.ndarray, its vecadd.interop.Library, get_current_stream: owned */
-    PyObject *pooled;                          /* the type of memory from CuPy's own pool, owned; None: no such type */
+    const struct library *library;
+    PyObject *type, *current_stream; /* cupy.ndarray, get_current_stream: owned */
+    PyObject *pooled;                /* the type of memory from CuPy's own pool, owned; None: no such type */
     struct descriptor attribute[ATTRIBUTES];
 };
 
@@ -41,7 +43,6 @@ kind_free(PyObject *capsule)
 {
     struct cupy_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
     Py_XDECREF(kind->type);
-    Py_XDECREF(kind->library);
     Py_XDECREF(kind->current_stream);
     Py_XDECREF(kind->pooled);
     for (int i = 0; i < ATTRIBUTES; i++)
@@ -64,7 +65,7 @@ find_attributes(const struct module_state *state, PyObject *array, struct cupy_k
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Publishes the kind, unless another thread has published one already: readers hold no reference to it. */
+/* Publishes the kind, unless another thread has published one already: readers own no reference to it. */
 static void
 keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *capsule)
 {
@@ -76,7 +77,7 @@ keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *ca
 }
 
 int
-cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
+cupy_library_fill(struct module_state *state, PyObject *object, const struct library *library)
 {
     if (state->cupy)
         return 0;
@@ -87,10 +88,10 @@ cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
         return kind ? -1 : (PyErr_NoMemory(), -1);
     }
     int result = -1;
-    kind->library = Py_NewRef(library);
-    kind->type = PyObject_GetAttrString(library, "array_type");
-    kind->current_stream = kind->type ? PyObject_GetAttrString(library, "stream_of") : NULL;
-    kind->pooled = kind->current_stream ? PyObject_GetAttrString(library, "pooled_type") : NULL;
+    kind->library = library;
+    kind->type = PyObject_GetAttrString(library->object, "array_type");
+    kind->current_stream = kind->type ? PyObject_GetAttrString(library->object, "stream_of") : NULL;
+    kind->pooled = kind->current_stream ? PyObject_GetAttrString(library->object, "pooled_type") : NULL;
     if (!kind->pooled)
         goto done;
     if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
@@ -184,7 +185,7 @@ know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *kn
     clear_refusal();
 }
 
-/* Reads the address. `known` holds the last array's range, and is set to this array's if known; NULL: not wanted. */
+/* Reads the address. `known` has the last array's range, and is set to this array's if known; NULL: not wanted. */
 static bool
 read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *known, struct operand *operand)
 {
@@ -239,7 +240,7 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         !read_stream(state, &reader->cupy_stream, operand))
         return clear_refusal(); /* operands/device.c reads it again and reports any error */
     result->exported = Py_NewRef(object);
-    result->library = Py_NewRef(kind->library);
+    result->library = kind->library;
     return 1;
 }
 
@@ -266,7 +267,7 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
         result->operand.writable = true;
         if (read_data(kind, made, NULL, &result->operand)) {
             result->exported = Py_NewRef(made);
-            result->library = Py_NewRef(like->library);
+            result->library = like->library;
             return made;
         }
     }

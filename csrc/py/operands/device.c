@@ -1,30 +1,25 @@
 /* Device arrays as operands, each by the fastest reader that describes it. */
-#include "py/base/attribute.h"
+#include "py/base/python.h"
 #include "py/operands/device_array.h"
-#include "py/operands/interop.h"
-#include "py/operands/operand_from.h"
+#include "py/operands/library.h"
+#include "py/operands/operands.h"
 #include "py/operands/where.h"
 
 /* Prepares the faster reader, if there is one, for later arrays of this type. */
 static int
-learn(struct module_state *state, PyObject *object, struct owned_operand *result)
+fill_reader(struct module_state *state, PyObject *object, struct owned_operand *result)
 {
-    PyObject *library = result->library;
-    int known = interop_says(library, "has_exchange_table");
-    if (known > 0) {
-        result->count_writes = torch_count_writes(library);
-        return PyErr_Occurred() ? -1 : torch_learn(state, object, library);
+    if (library_is(result->library, LIBRARY_HAS_EXCHANGE_TABLE)) {
+        result->count_writes = torch_count_writes(result->library);
+        return PyErr_Occurred() ? -1 : torch_library_fill(state, object, result->library);
     }
-    if (known < 0)
-        return -1;
-    known = interop_says(library, "has_attributes");
-    return known > 0 ? cupy_learn(state, object, library) : known;
+    return library_is(result->library, LIBRARY_HAS_ATTRIBUTES) ? cupy_library_fill(state, object, result->library) : 0;
 }
 
 static int
 read_finish(struct module_state *state, PyObject *object, int found, struct owned_operand *result)
 {
-    if (found > 0 && learn(state, object, result) < 0)
+    if (found > 0 && fill_reader(state, object, result) < 0)
         found = -1;
     if (found <= 0)
         device_operand_clear(result);
@@ -43,7 +38,8 @@ int
 device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                     struct operand_reader *reader, struct owned_operand *result)
 {
-    result->exported = result->library = result->count_writes = NULL;
+    result->exported = result->count_writes = NULL;
+    result->library = NULL;
     result->needs_keepalive = false;
     if (Py_TYPE(object) == state->device_array_type) {
         struct device_array *array = (struct device_array *)object;
@@ -58,19 +54,19 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
         found = cupy_operand_from(state, object, role, reader, result);
     if (found != 0)
         return found;
-    found = interop_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
+    found = library_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
     if (found <= 0 || (found == DEVICE_OPERAND_LEFT && reader->leaves))
         return found;
     if (found == DEVICE_OPERAND_LEFT) {
-        found = interop_refuse(result->library, object, role == ROLE_OUT);
+        found = library_refuse(result->library, object, role == ROLE_OUT);
         device_operand_clear(result);
         return found;
     }
 
     PyObject *interface;
-    found = interop_says(result->library, "by_dlpack_only");
-    if (found >= 0)
-        found = found ? 0 : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
+    found = library_is(result->library, LIBRARY_BY_DLPACK_ONLY)
+                ? 0
+                : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
     if (found == 0) {
         void *handle = NULL;
         if (reader->defers)

@@ -3,7 +3,7 @@
 #include "base/layout.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
-#include "py/base/errors.h"
+#include "py/base/python.h"
 
 /* An array without memory. `strides` may be NULL for C order. */
 static struct device_array *

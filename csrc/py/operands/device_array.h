@@ -37,7 +37,7 @@ device_array_home(const struct device_array *array)
     return device_buffer_home(array->block);
 }
 
-/* The home stream for another array that is made on it while this one is held. */
+/* The home stream for another array that is made on it while this one is alive. */
 static inline struct later_stream
 device_array_later(const struct device_array *array)
 {
@@ -51,7 +51,7 @@ device_array_nbytes(const struct device_array *array)
 }
 
 /* A new array of uninitialised memory, for work that is queued on `stream` in this call. Its home is that stream, where
- * it can be used later, or one that stands in for it (stream_home). NULL with an exception set. `strides`, in bytes,
+ * it can be used later, or one in its place (stream_home). NULL with an exception set. `strides`, in bytes,
  * are those of contiguous memory; NULL: C order. */
 PyObject *device_array_new(struct module_state *state, int device, const struct later_stream *stream, enum dtype dtype,
                            int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);

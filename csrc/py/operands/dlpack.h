@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/dtype.h"
-
 enum { DLPACK_MAJOR = 1, DLPACK_MINOR = 1 };
 
 enum dl_device_type { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
@@ -64,11 +62,6 @@ struct dl_unversioned_tensor {
 #define DL_CAPSULE_USED             "used_dltensor_versioned"
 #define DL_UNVERSIONED_CAPSULE      "dltensor"
 #define DL_UNVERSIONED_CAPSULE_USED "used_dltensor"
-
-struct dl_data_type dl_type_of_dtype(enum dtype dtype);
-
-/* False for types that vecadd does not add, vectors of several components included. */
-bool dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype);
 
 struct dl_exchange_header {
     struct {

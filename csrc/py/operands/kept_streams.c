@@ -1,6 +1,7 @@
 #include "py/operands/kept_streams.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/runtime.h"
@@ -67,14 +68,8 @@ list_of_arrays(PyObject *const *arrays, size_t count, bool lists)
 PyObject *
 stream_owner(void *stream, int device, PyObject *given, PyObject *arrays)
 {
-    PyObject *module = PyImport_ImportModule("vecadd.interop");
-    PyObject *handle = module ? PyLong_FromVoidPtr(stream) : NULL;
-    PyObject *owner =
-        handle ? PyObject_CallMethod(module, "stream_owner", "OiOO", handle, device, given ? given : Py_None, arrays)
-               : NULL;
-    Py_XDECREF(handle);
-    Py_XDECREF(module);
-    return owner;
+    return call_imported("vecadd.interop", "stream_owner", "(KiOO)", (unsigned long long)(uintptr_t)stream, device,
+                         given ? given : Py_None, arrays);
 }
 
 int

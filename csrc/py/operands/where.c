@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "py/base/attribute.h"
+#include "py/base/python.h"
 
 static int
 refuse_device(PyObject *type, PyObject *object)

@@ -15,10 +15,9 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "py/base/errors.h"
-#include "py/base/keyword.h"
 #include "py/base/methods.h"
-#include "py/install/loops.h"
+#include "py/base/python.h"
+#include "py/install/install.h"
 
 enum {
     SUM_MIN = 64 << 10,     /* bytes of a sum: additions up to that are only counted */
@@ -27,8 +26,8 @@ enum {
     FRAMES_MAX = 32,        /* that are searched for the program's line: each takes 80 ns, libraries nest less deeply */
     HUGE_SUM_MIN = 4 << 20, /* bytes of an array, from which NumPy asks for huge pages */
     HUGE_PAGE = 2 << 20,
-    /* Bytes of a sum from which its page faults are always counted, and the smaller sums of a group that are: two calls
-     * of getrusage() take 0.7 us, 1 % of the time of a sum of 2 MiB and half of that of one of 64 KiB. */
+    /* Page faults are counted for each sum of this many bytes or more, and for the first smaller ones of a group: two
+     * calls of getrusage() take 0.7 us, 1 % of the time of a sum of 2 MiB and half of that of one of 64 KiB. */
     FAULTS_MIN = 2 << 20,
     FAULTS_FIRST = 64,
 };
@@ -824,7 +823,7 @@ py_receipt_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
         return NULL;
     }
     current = NULL;
-    if (is_entry(receipt, recorded_numpy_add)) { /* else another library has put its own above ours, which hands on */
+    if (is_entry(receipt, recorded_numpy_add)) { /* else another library has put its own above ours, which calls it */
         put_entry(receipt, numpy_entry);
         replaced = false;
     }

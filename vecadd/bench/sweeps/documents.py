@@ -16,8 +16,7 @@ from vecadd.bench.options import Options
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure
-from vecadd.model.matrix_shapes import extents
-from vecadd.model.theory import has_defaults
+from vecadd.model.theory import extents, has_defaults
 from vecadd.tables import Table, columns, prose, show_gain, show_size
 
 INT8 = np.dtype(np.int8)

@@ -12,7 +12,7 @@ from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.sweeps.ladder import choose_variants
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.model.loaded import Loaded
+from vecadd.model.limits import Loaded
 from vecadd.tables import Table, columns, show_seconds, show_size
 
 SIZES = (2**26,)

@@ -13,8 +13,7 @@ from vecadd.bench.plot import Axes, Drawing, Picture
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.model.gpu import Gpu
-from vecadd.model.theory import has_defaults
+from vecadd.model.theory import Gpu, has_defaults
 from vecadd.tables import Column, Table, columns, prose, show_gain, show_rate, show_size
 
 SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is

@@ -16,7 +16,7 @@ from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
 from vecadd.model import Gpu, Limits, expected, product_operations
-from vecadd.model.matrix_shapes import extents
+from vecadd.model.theory import extents
 from vecadd.tables import Table, columns, prose, show_gain, show_rate, show_seconds, show_size
 
 TRANSPOSE_SIZES = (2**19, 2**26)  # elements; the first is that of document 004's listing, 1024 by 512
