@@ -207,7 +207,7 @@ stays_in_slice(const struct host_schedule *schedule, size_t moved)
     return schedule->threads >= STAY_FROM && !schedule->streaming && moved / 3 < host_thresholds()->cached;
 }
 
-/* How many threads share so many bytes: two at least, where they pay at all and there are two blocks. */
+/* How many threads share a sum of that size, if it is large enough for threads: two at least if it has two blocks. */
 static int
 threads_for(size_t bytes)
 {

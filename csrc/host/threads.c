@@ -67,7 +67,7 @@ threads_usual(void)
     return cpus < THREADS_MAX ? cpus : THREADS_MAX;
 }
 
-/* Whether a process that had one processor may use others since: it has no workers, whose jobs would see that. */
+/* Whether a process that had one processor may use more by now. Its jobs don't notice: they have no workers. */
 static bool
 has_got_more(void)
 {
@@ -123,7 +123,7 @@ futex_wait(atomic_uint *word, unsigned expected)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
 
-/* futex_wait for so many seconds at most. Returns whether they have passed. */
+/* futex_wait for `seconds` at most. Returns whether they have passed. */
 static bool
 futex_wait_seconds(atomic_uint *word, unsigned expected, int seconds)
 {

@@ -50,8 +50,8 @@ threads_run_all(int threads, size_t n, size_t block, threads_body *body, void *c
 /* Joins the workers; the next threads_run starts new ones. For the end of the process and for tests. */
 void threads_stop(void);
 
-/* A sleeping worker calls `work` every so many seconds, as long as that returns true, and again after each job. Call it
- * from a constructor, before any thread. */
+/* A sleeping worker calls `work` every `seconds` as long as that returns true, and again after each job. Call this from
+ * a constructor, before there is a thread. */
 void threads_when_idle(bool (*work)(void), int seconds);
 
 /* How many workers spin or work now. */

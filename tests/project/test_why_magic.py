@@ -104,6 +104,16 @@ def test_an_error_after_which_a_cell_goes_on_is_shown_too(shell: Callable[[str],
     assert "why: 1 addition above 64 KiB took " in output
 
 
+@pytest.mark.parametrize("end", ["a + a", "raise ValueError(7)"])
+def test_a_cell_that_ends_its_receipt_itself_has_none_and_shows_its_own_error(
+    end: str, shell: Callable[[str], str]
+) -> None:
+    body = f"import vecadd.why; vecadd.why.stop()\n{end}"
+    output = shell(f"sys.stderr = sys.stdout\nshell.colors = 'nocolor'\ncell({'%%why' + chr(10) + body!r})\n")
+    assert output.count("%%why: there is no receipt: no additions are being recorded") == 1
+    assert output.count("\nValueError: 7\n") == (end != "a + a")
+
+
 def test_an_errors_handler_is_called_once(shell: Callable[[str], str]) -> None:
     code = "shell.set_custom_exc((ValueError,), lambda shell, *error, tb_offset=None: print('handled'))\n"
     assert shell(code + 'cell("%%why\\nraise ValueError(7)")\n').count("handled") == 1

@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """The first address, and the one behind the last."""
+        """The first address, and the one after the last."""
         reaches = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]
         low, high = (sum(reach for reach in reaches if (reach < 0) is side) for side in (True, False))
         return self.address + low, self.address + high + self.dtype.itemsize
@@ -123,7 +123,7 @@ def _array(layout: Layout, memory: mmap.mmap, low: int) -> NDArray[Any]:
 
 
 def _map(nbytes: int) -> mmap.mmap:
-    """Memory for so many bytes that begin anywhere in a page, in huge pages where NumPy asks for them."""
+    """Memory for that many bytes from anywhere in a page on, in huge pages where NumPy asks for them."""
     memory = mmap.mmap(-1, nbytes + mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if nbytes >= HUGE_FROM:
         with suppress(OSError):  # of a kernel that was built without huge pages

@@ -250,21 +250,27 @@ _HANDLED = "custom_exceptions"
 
 
 def register_magic(shell: Any) -> None:
-    """Gives the shell the cell magic ``%%why``; a file's name behind it gets the receipt as JSON."""
+    """Gives the shell the cell magic ``%%why``; a file's name after it gets the receipt as JSON."""
 
-    def why(line: str, cell: str) -> Receipt:
+    def why(line: str, cell: str) -> Receipt | None:
         file = _read_file_name(line)
+        receipt: Receipt | None = None
+        wrong: str | None = None
         recording.start()
         try:
             with _keep_errors(shell) as errors:
                 ran = shell.run_cell(cell)
         finally:
-            receipt = stop()
-        for error in errors:  # those after which the cell went on, as behind %run
+            try:
+                receipt = stop()
+            except RuntimeError as why_not:  # the cell has ended it
+                wrong = f"there is no receipt: {why_not}"
+        for error in errors:  # those after which the cell went on, as after %run
             if error[1] not in (ran.error_before_exec, ran.error_in_exec):
                 shell.showtraceback(error)
-        wrong = _save(receipt, file, line)
-        if wrong or not ran.success:  # a cell that fails shows no result
+        if receipt:
+            wrong = _save(receipt, file, line)
+        if receipt and (wrong or not ran.success):  # a cell that fails shows no result
             import_module("IPython.display").display(receipt)
         if wrong and not ran.success:
             print(f"%%why: {wrong}", file=sys.stderr)

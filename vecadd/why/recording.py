@@ -62,7 +62,7 @@ class AdditionGroup:
     seconds: float
     first_seconds: float
     first_faults: int
-    later_faults: float | None  # of a call behind the first; None where none was counted
+    later_faults: float | None  # of a call after the first; None where none was counted
     faulted: float  # the share of such calls that faulted in most pages of the sum; of the first where it is alone
     loops: int | None  # calls of NumPy's loop; None where they cannot be counted
     loop_elements: float | None  # of a call of the loop
@@ -70,12 +70,12 @@ class AdditionGroup:
 
     @property
     def typical(self) -> float:
-        """Seconds of a call behind the first; of the first where it is alone."""
+        """Seconds of a call after the first; of the first where it is alone."""
         return self.seconds if self.calls < 2 else (self.seconds - self.first_seconds) / (self.calls - 1)
 
     @property
     def faults(self) -> float:
-        """Page faults of a call behind the first; of the first where it is alone."""
+        """Page faults of a call after the first; of the first where it is alone."""
         return float(self.first_faults) if self.later_faults is None else self.later_faults
 
     @property
@@ -86,7 +86,7 @@ class AdditionGroup:
 
 @dataclass(frozen=True)
 class Recording:
-    """All groups of a run that took so many ``seconds``. There was no room for ``missed`` additions, and ``small`` ones
+    """All groups of a run, which took ``seconds``. There was no room for ``missed`` additions, and ``small`` ones
     have sums of up to 64 KiB: they are only counted."""
 
     groups: list[AdditionGroup]

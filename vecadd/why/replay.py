@@ -1,6 +1,6 @@
 """The same addition again, as it was and with one thing changed, and the least time that this machine needs for it.
 
-A replay runs in the program's process, behind its end, on arrays with the same strides and offsets as the program's.
+A replay runs in the process of the program, after its end, on arrays with the program's strides and offsets.
 Each form is timed with its operands in the caches as far as they fit, by as many calls in a row as the program made,
 and with the caches full of other data. What the program took tells how much of it was which.
 """
@@ -59,7 +59,7 @@ class ReplayTimes:
 
 
 def replay(forms: Mapping[str, Form], calls: int) -> dict[str, ReplayTimes]:
-    """Times of each form, in so many calls in a row. Empty where there is too little memory for that."""
+    """Times of each form, in that many calls in a row. Empty where there is too little memory for that."""
     layouts = {form: tuple(x for x in (form.a, form.b, form.out) if isinstance(x, Layout)) for form in forms.values()}
     most = max(sum(x.extent[1] - x.extent[0] for x in each) for each in layouts.values())
     if 2 * most > SHARE * _machine.memory_available():
@@ -152,7 +152,7 @@ def _evict() -> Callable[[], None]:
 
 @cache
 def host_limit(nbytes: int) -> float:
-    """The least seconds in which this machine adds three arrays of so many bytes in all, again and again: all threads,
+    """The least seconds in which this machine adds three arrays of ``nbytes`` in all, again and again: all threads,
     any stores, a sum that has been written before. Of more than LARGEST bytes an array by the rate of that size."""
     words = max(1, nbytes // 3 // probes.WORD)
     probed = min(words, LARGEST // probes.WORD)

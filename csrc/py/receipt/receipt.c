@@ -48,7 +48,7 @@ struct group_key {
     size_t call; /* the entry, which operands share memory, which keywords there are, and whether vecadd is installed */
     struct key_operand {
         const PyTypeObject *type;
-        size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits behind the leading one */
+        size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits after the leading one */
     } operand[OPERANDS];
 };
 
@@ -58,7 +58,8 @@ struct group {
     PyObject *example; /* describes the first addition; owned; NULL in a free entry */
     long long calls, bytes, ns;
     long long first_ns, first_faults, first_faulted;
-    /* Of the additions behind the first whose page faults were counted. Faulted: most pages of the sum were new. */
+    /* Of the additions after the first one: those whose page faults were counted, their faults, and how many found
+     * most pages of the sum new. */
     long long watched, faults, faulted;
     struct loops_seen loops; /* of the first addition: to count them slows short rows by a tenth */
 };
@@ -356,7 +357,7 @@ read_moved_bytes(const struct call *call, PyObject *sum)
 
 /* --- groups */
 
-/* The leading bit's place and the three bits behind it. */
+/* The leading bit's place and the three bits after it. */
 static size_t
 size_class(size_t size)
 {
@@ -397,7 +398,7 @@ read_extent(PyArrayObject *x)
     return extent;
 }
 
-/* 0: they share no memory, 1: they are the same elements, 2: all else. */
+/* 0: they share no memory, 1: they are the same elements, 2: anything else. */
 static size_t
 sharing(PyObject *one, PyObject *other)
 {

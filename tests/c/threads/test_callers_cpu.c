@@ -32,7 +32,7 @@ sched_yield(void)
 {
     if (is_caller)
         atomic_store(&may_go_on, true);
-    return 0;
+    return (int)syscall(SYS_sched_yield);
 }
 
 int
