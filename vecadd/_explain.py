@@ -77,15 +77,7 @@ class Explanation:
         return show_pairs_as_html(self._rows())
 
 
-def explain(
-    a: Any,
-    b: Any,
-    /,
-    *out: Any,  # one at most: add takes a tuple as out= alone
-    device: str | int | None = None,
-    stream: Any = None,
-    **numpy_keywords: Any,
-) -> Explanation:
+def explain(a: Any, b: Any, /, *out: Any, **keywords: Any) -> Explanation:  # *out: add takes a tuple as out= alone
     """What ``vecadd.add(a, b, out, device=device, stream=stream)`` would do now, and why; it adds no array.
 
     The answer may change in a process's life: once it uses a GPU, and by `vecadd.use_gpu`. A call without ``out`` makes
@@ -99,12 +91,13 @@ def explain(
     >>> vecadd.explain(a, a).route
     'host'
     """
-    found = _core.explain_route(a, b, *out, device=device, stream=stream, **numpy_keywords)
-    given = numpy_keywords.pop("out", None)
+    found = _core.explain_route(a, b, *out, **keywords)
+    device, given = keywords.pop("device", None), keywords.pop("out", None)
+    keywords.pop("stream", None)
     total = out[0] if out else given[0] if isinstance(given, tuple) else given
     route = found.pop("route")
     if route == "numpy":
-        check_numpy_call(a, b, total, **numpy_keywords)
+        check_numpy_call(a, b, total, **keywords)
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     differs, left = found.pop("differs", None), found.pop("why", None)
