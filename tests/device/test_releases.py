@@ -11,7 +11,7 @@ import pytest
 from conftest import ON_DOUBLE
 from foreign import DLPackArray, _Versioned
 from forks import fork
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
@@ -124,6 +124,8 @@ def consume(capsule):
 USED: list[object] = []  # names of capsules
 
 
+# Collects and forks: 2,000 examples would take half an hour.
+@settings(max_examples=min(200, settings.default.max_examples))
 @given(operations=st.lists(st.sampled_from(OPERATIONS), min_size=2, max_size=8))
 def test_what_is_lent_comes_back_as_often_as_it_was_taken(device, driver, foreign, request, operations):
     world = World(driver, foreign)
