@@ -388,16 +388,24 @@ INTERRUPTED = """
     if sys.argv[1] == "with a name":
         os.open = with_a_name
     started = False
-    while True:
-        try:
-            if not started:
-                started = True
-                os.write(1, b"ready\\n")
-                files.add_files("a.npy", "b.npy", "c.npy", window=64)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            break
-        except KeyboardInterrupt:
-            pass
+
+    def add_until_done():
+        global started
+        while True:
+            try:
+                if not started:
+                    started = True
+                    os.write(1, b"ready\\n")
+                    files.add_files("a.npy", "b.npy", "c.npy", window=64)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                return
+            except KeyboardInterrupt:
+                pass
+
+    try:
+        add_until_done()
+    except KeyboardInterrupt:  # came between two rounds
+        add_until_done()
     next_files = [open(f"next{i}", "wb", buffering=0) for i in range(20)]
     for thread in threading.enumerate():
         if thread is not threading.current_thread():

@@ -254,6 +254,7 @@ def test_a_new_sum_on_a_stream_that_the_capture_leads_to_belongs_to_the_graph(dr
             total = vecadd.add(x, y, stream=run_on)
         vecadd.add(total, y, out)
         del total
+    vecadd.release()  # gives back what was kept until then too
     others = [vecadd.add(foreign(B), 0, stream=run_on) for _ in range(3)]
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), A + 2 * B)
