@@ -217,7 +217,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]
     assert "Is this number normal?" in page
 
 
-@pytest.mark.parametrize("command", [["check"], ["fleet", "."]], ids=lambda words: words[0])
+@pytest.mark.parametrize("command", [["check"], ["fleet", "."], ["compare", ".", "."]], ids=lambda words: words[0])
 def test_without_jinja_the_page_names_the_extra_before_anything_is_measured_or_read(
     command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
