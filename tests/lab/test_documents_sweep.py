@@ -1,12 +1,10 @@
 """vecadd bench documents: each experiment of the documents with what it is compared with, at the documents' sizes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from made_up import plain_figure
 
 from vecadd import _core
 from vecadd.bench import recorded
@@ -14,9 +12,8 @@ from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, Pattern
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine
-from vecadd.bench.sweeps import documents, make_tables
+from vecadd.bench.sweeps import documents
 from vecadd.bench.sweeps.documents import DOWNLOADS
-from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -101,30 +98,3 @@ def test_a_download_into_untouched_pages_gets_other_memory_each_time(
     assert contestants("pages", 10_000)["download_untouched"].time([used, used]) == 0.5
     pattern.check(HOST, used)
     assert used.out.ctypes.data not in targets
-
-
-def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Figure:
-    return plain_figure(sweep="documents", name=rung, n=n, value=seconds, params={"experiment": experiment, **params})
-
-
-def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_that_size(device: int) -> None:
-    rows = [
-        row("sizes", "single_thread", 10**6, 40e-3),
-        row("sizes", "single_block", 10**6, 4e-3),
-        row("sizes", "single_block", 10**8, 100e-3),
-        row("tails", "float4", 2**20, 5e-6, parameters={"tail": 2}),
-        row("gpudirect", "gpudirect_rdma", 0, None, says="not measured: no card"),
-    ]
-    sizes, tails = make_tables(rows)  # of GPUDirect 0.2.0 recorded words alone
-    assert [line and line.cells[-2:] for line in sizes.lines] == [
-        ("-", "47.2 ms (004b)"), ("10 x", ""), None, ("-", "104 ms (004a)"), None
-    ]  # fmt: skip
-    assert sizes.notes[:2] == [f"expected: {documents.EXPECTED['sizes'][1]}", documents.FIRST]
-    assert tails.lines[0] is not None
-    assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
-
-
-def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
-    rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
-    (table,) = make_tables(rows)
-    assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]

@@ -33,7 +33,6 @@ from benchmarks.peers import (
     overhead_stage,
     transfer_stage,
 )
-from benchmarks.tables import peers as tables
 from vecadd import _core
 from vecadd.bench import probes, timing
 from vecadd.bench.operands import Buffers
@@ -359,19 +358,6 @@ def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, F
     wrong = run("layouts", torch_that_adds_by(np.subtract))
     assert all(row.checked == label.startswith("vecadd") for label, row in wrong.items())
     assert "not numpy.add's" in str(wrong["torch (N, 3) + (3,)"].error)
-
-
-def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
-    def row(name: str, form: str, dtype: str, **params: Any) -> Figure:
-        return Figure("peer-layouts", name, dtype, 8, {"form": form, **params}, value=1e-3, bytes=24, checked=True)
-
-    behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
-    rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
-    rows += [row("vecadd int32 + int8", "int32 + int8", "int32")]
-    lines = tables.layouts(rows)
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]
-    assert lines[0].split("|")[2].strip() == "vecadd: time"
-    assert lines[2].split("|")[3].strip() == "1.5"
 
 
 def test_files_are_compared_with_numpys_two_ways(run: Callable[..., dict[str, Figure]]) -> None:

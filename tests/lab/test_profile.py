@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from conftest import TESTS, child_environment
 
-from benchmarks.tables import sweeps
 from vecadd import _core, cli
 from vecadd.bench import probes, steps
 from vecadd.bench.operands import Buffers
-from vecadd.figures import Figure, read_run
+from vecadd.figures import read_run
 from vecadd.profile import child, command, events, metrics, ncu
 from vecadd.profile.child import ProfiledRung
 from vecadd.profile.ncu import ProfilerError, ProfilerUnavailableError, find_ncu
@@ -217,36 +216,6 @@ def test_a_rung_that_fails_without_a_profiler_is_named(
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     assert cli.main(["profile", "async_copy", "--n", "1000", "--param", "stages=9"]) == 1
     assert "async_copy failed: ValueError: " in capsys.readouterr().out
-
-
-# In the documents
-
-
-def row_of(rung: str, seconds: float, params: dict[str, Any]) -> Figure:
-    return Figure("profile", rung, "float32", 1 << 27, params, value=seconds, checked=True)
-
-
-def test_the_documents_table_of_kernels_has_the_metrics_that_were_recorded() -> None:
-    rows = [
-        row_of("naive", 1e-3, {"metrics": {"duration": 1e-3, "registers": 16, "cycles": 7}}),
-        row_of("tuned", 2e-3, {"metrics": {"duration": 2e-3}}),
-        row_of("pinned", 1.0, {"parts": []}),
-    ]
-    head, _, naive, tuned = sweeps.profiled_kernels(rows)
-    assert head == "| rung | n | duration | registers a thread | the documents' profilers |"
-    assert naive.startswith(
-        "| naive | 2^27 | 1 ms | 16 | 000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %, SM 9.66 %,"
-    )
-    assert tuned == "| tuned | 2^27 | 2 ms | - |  |"
-
-
-def test_the_documents_table_of_transfers_has_a_line_for_each_kind_of_step() -> None:
-    part = {"what": "to_device", "count": 2, "seconds": 4e-3, "bytes": 8e6, "least": 1e-3, "most": 3e-3,
-            "share": 0.8, "gbps": 2.0}  # fmt: skip
-    free = part | {"what": "free", "count": 1, "seconds": 1e-3, "bytes": None, "gbps": None, "share": 0.2}
-    _, _, up, release = sweeps.profiled_transfers([row_of("pinned", 5e-3, {"parts": [part, free]})])
-    assert up == "| pinned | copies to the device | 2 | 4 ms | 2 ms | 1 ms | 3 ms | 80.0 % | 8.0 | 2.0 |"
-    assert release == "|  | release | 1 | 1 ms | 1 ms | 1 ms | 3 ms | 20.0 % | - | - |"
 
 
 # No GPU
