@@ -1,7 +1,10 @@
 """vecadd.ladder: every rung adds, is timed, and says what it does not take."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+import sanitized_rungs
 from arrays import DTYPES, assert_same_values, numpys_sum, values
 from conftest import ON_DOUBLE
 from covering import covering
@@ -11,11 +14,10 @@ from vecadd import _core, ladder
 
 N = 70_001
 HOST, DEVICE, TRANSFER, LATENCY, MATRIX = (ladder.names(kind) for kind in ladder.KINDS)
-# Rungs that write the sum and nothing else, with the dtypes that each takes; test_device_rungs.py has the others.
-# The transfer rungs are in test_transfer_rungs.py.
-WRITTEN = {
-    rung["name"]: rung["dtypes"] for rung in _core.rungs() if rung["kind"] == "device" and rung["sum"] == "written"
-}
+RUNGS: dict[str, dict[str, Any]] = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
+# Rungs that write the sum and nothing else, with the dtypes that each takes; tests/c/kernels/test_device_rungs.c has the
+# others with every dtype. The transfer rungs are in test_transfer_rungs.py.
+WRITTEN = {name: rung["dtypes"] for name, rung in RUNGS.items() if rung["sum"] == "written"}
 
 
 def numbers(seed, n=N):
@@ -140,3 +142,54 @@ def test_operands_on_two_devices_are_refused(second_device):
     x, y = vecadd.to_device(A), vecadd.to_device(A, second_device)
     with pytest.raises(ValueError, match=f"a is on cuda:0 and b on cuda:{second_device}"):
         ladder.run("naive", x, y)
+
+
+# Device rungs: their parameters, and what is added to.
+
+
+def operands(dtype: str, n: int = 1027) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Small whole numbers: every dtype holds them and their sums."""
+    numbers = np.arange(n)
+    return (numbers % 13).astype(dtype), (numbers % 7).astype(dtype)
+
+
+@pytest.mark.parametrize("name", [name for name in RUNGS if "accumulate" in RUNGS[name]["params"]])
+@pytest.mark.parametrize("accumulate", [0, 1])
+def test_accumulate_says_whether_out_is_added_to(name: str, accumulate: int, device: int) -> None:
+    x, y = operands("float32")
+    out = vecadd.to_device(np.full_like(x, 100))
+    ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), out, accumulate=accumulate)
+    np.testing.assert_array_equal(out.numpy(), 100 * accumulate + x + y)
+    fresh = ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), accumulate=accumulate)
+    np.testing.assert_array_equal(fresh.numpy(), x + y)
+
+
+def test_a_race_loses_additions(device: int, runtime: str) -> None:
+    if runtime != "gpu":
+        pytest.skip("the double runs one thread at a time: nothing is lost there")
+    x, y = np.full(1000, 1, np.float32), np.full(1000, 2, np.float32)
+    result = ladder.run("race", vecadd.to_device(x), vecadd.to_device(y), block=256)
+    assert (result.numpy() < 768).all()
+
+
+@pytest.mark.parametrize(("name", "param"), [(name, param) for name, rung in RUNGS.items() for param in rung["params"]])
+def test_a_parameter_is_taken_within_its_bounds(name: str, param: str, device: int) -> None:
+    least, usual, most = RUNGS[name]["params"][param]
+    x, y = operands("float32")
+    a, b = vecadd.to_device(x), vecadd.to_device(y)
+    np.testing.assert_array_equal(ladder.run(name, a, b, **{param: usual}).numpy(), x + y)
+    for outside in (least - 1, most + 1):
+        with pytest.raises(ValueError, match=f"rung {name}: {param} .* must be {least} to {most}, not {outside}"):
+            ladder.run(name, a, b, **{param: outside})
+
+
+def test_a_parameter_that_is_no_whole_number_is_an_error(device: int) -> None:
+    x = vecadd.to_device(np.ones(10, np.float32))
+    with pytest.raises(TypeError, match="integer"):
+        ladder.run("strided", x, x, stride=2.0)  # type: ignore[arg-type]
+
+
+def test_the_rungs_for_the_sanitizer_are_all_and_right(device: int) -> None:
+    assert sanitized_rungs.main() == 0
+    ran = {rung["name"] for rung, *_ in sanitized_rungs.cases()}
+    assert ran == {*ladder.names("device"), *ladder.names("latency"), *ladder.names("matrix")} - {"race"}
