@@ -15,8 +15,8 @@ from vecadd import _core, ladder
 N = 70_001
 HOST, DEVICE, TRANSFER, LATENCY, MATRIX = (ladder.names(kind) for kind in ladder.KINDS)
 RUNGS: dict[str, dict[str, Any]] = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
-# Rungs that write the sum and nothing else, with the dtypes that each takes. tests/c/kernels/test_device_rungs.c has the
-# others too; the transfer rungs are in test_transfer_rungs.py.
+# Rungs that write the sum and nothing else, with the dtypes that each takes. The C test has the others too.
+# The transfer rungs are in test_transfer_rungs.py.
 WRITTEN = {name: rung["dtypes"] for name, rung in RUNGS.items() if rung["sum"] == "written"}
 
 
