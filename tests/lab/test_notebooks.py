@@ -239,11 +239,6 @@ def test_its_own_pictures_have_alternative_texts(path: Path) -> None:
         assert re.findall(r"!\[\s*\]|<img(?![^>]* alt=\"[^\"]+\")", cell.source) == []
 
 
-def texts(node: ast.AST) -> set[str]:
-    """The strings written in an expression."""
-    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-
-
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIVE)
