@@ -18,7 +18,7 @@ every = pytest.mark.parametrize("name", diagrams.DIAGRAMS)
 
 
 @every
-def test_its_words_lie_on_the_sheet_and_on_no_others(name: str) -> None:
+def test_its_words_are_on_the_sheet_on_no_others_and_fit_into_their_boxes(name: str) -> None:
     figure = diagrams.draw(name)
     with plot.applied_style():
         figure.draw_without_rendering()
@@ -27,13 +27,6 @@ def test_its_words_lie_on_the_sheet_and_on_no_others(name: str) -> None:
         assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
         assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
     assert [(a, b) for a, b in combinations(boxes, 2) if boxes[a].overlaps(boxes[b])] == []
-
-
-@every
-def test_words_in_a_box_fit_into_it(name: str) -> None:
-    figure = diagrams.draw(name)
-    with plot.applied_style():
-        figure.draw_without_rendering()
     (axes,) = figure.axes
     frames = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, Rectangle)]
     for text in axes.texts:

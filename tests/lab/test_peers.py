@@ -288,14 +288,12 @@ def test_gpt2_has_148_parameters_of_124_million_numbers() -> None:
     assert (len(shapes), sum(int(np.prod(shape)) for shape in shapes)) == (148, 124_439_808)
 
 
-def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Figure]]) -> None:
+def test_a_round_trip_is_compared_with_single_streams_and_its_route_with_each_other(
+    run: Callable[..., dict[str, Figure]],
+) -> None:
     rows = run("transfer", torch_that_adds_by(np.add))
     assert {"add (pinned)", "pinned", "pageable", "torch (pinned)", "add (pageable)", "numpy"} <= set(rows)
     assert all(row.checked for row in rows.values())
-
-
-def test_the_chosen_route_is_compared_with_each_that_it_chooses_from(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("transfer", torch_that_adds_by(np.add))
     assert {"add as routed (pinned)", "add on the host (pinned)", "add by hybrid (pinned)"} <= set(rows)
     assert {"add as routed (pageable)", "add by transfer (pageable)"} <= set(rows)
 

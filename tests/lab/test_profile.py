@@ -302,16 +302,11 @@ RAW = """==PROF== Connected to process 4711 (/usr/bin/python3)
 """
 
 
-def test_the_rungs_first_launch_is_read_and_not_the_delay() -> None:
+def test_the_rungs_first_launch_is_read_and_neither_the_delay_nor_what_is_no_number() -> None:
     launch = ncu.read_launch(RAW)
     assert launch is not None
     assert launch.kernel == "void f(int *, int)"
     assert metrics.select_metrics(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
-
-
-def test_what_is_no_number_is_not_there() -> None:
-    launch = ncu.read_launch(RAW)
-    assert launch is not None
     assert {"a.b", "made.up"}.isdisjoint(launch.raw)
 
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same_values, numpys_sum, values
+from arrays import DTYPES, assert_same_values, numpys_sum, pinned, values
 from conftest import ON_DOUBLE
 
-import vecadd
 from vecadd import _core, ladder
 
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transfer"}
@@ -30,12 +29,6 @@ CALLS = [
         *({"threads": k} for k in (1, 2, 5) if "threads" in rung["params"]),
     )
 ]
-
-
-def pinned(x):
-    array = vecadd.empty_pinned(x.shape, x.dtype)
-    array[...] = x
-    return array
 
 
 def ordinary(x):
