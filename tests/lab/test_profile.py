@@ -24,6 +24,12 @@ FAKES = TESTS / "profiler"
 GOLDEN = FAKES / "naive-float4.txt"
 
 
+@pytest.fixture(autouse=True)
+def same_vecadd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of the code under test load the extension that this process has."""
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+
+
 @pytest.fixture
 def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """profiler(name): the fake of that name in a folder of its own, first on PATH."""
@@ -36,7 +42,6 @@ def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         path.chmod(0o755)
         monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
         return path
 
     return install
@@ -162,10 +167,9 @@ def test_a_refusal_is_one_line_that_says_what_to_do(
 
 
 def test_without_a_profiler_one_line_says_how_to_get_it(
-    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    device: int, without_profilers: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of rungs whose kernels are timed by nothing else: many launches at once."""
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     assert cli.main(["profile", "launch_loop"]) == 1
     printed = capsys.readouterr().err
     assert printed.startswith("vecadd profile: ncu is neither on PATH nor in /")
@@ -182,9 +186,8 @@ def test_without_a_profiler_one_line_says_how_to_get_it(
 )
 def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
     rung: str, block: int, grid: int, needed: int, device: int, without_profilers: None, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     file = tmp_path / "profile.json"
     assert cli.main(["profile", rung, "--n", "1000", "--json", str(file)]) == 0
     run = read_run(file)
@@ -211,9 +214,8 @@ def test_rungs_that_accumulate_begin_at_0_each_time(rung: str, device: int) -> N
 
 
 def test_a_rung_that_fails_without_a_profiler_is_named(
-    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    device: int, without_profilers: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     assert cli.main(["profile", "async_copy", "--n", "1000", "--param", "stages=9"]) == 1
     assert "async_copy failed: ValueError: " in capsys.readouterr().out
 
@@ -368,7 +370,6 @@ def test_a_transfer_rung_shows_shares_and_rates(
     device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
     timeline = [("to_device", 0, 0, 0.0, 4e-6), ("kernel", 0, 0, 4e-6, 5e-6), ("to_host", 0, 0, 5e-6, 8e-6)]
     real = _core.timeline
 
@@ -460,12 +461,7 @@ def test_a_launch_takes_the_median_of_nine_runs(device: int, monkeypatch: pytest
     assert next(seconds, None) is None
 
 
-def test_the_table_is_on_stderr_where_the_file_is_stdout(
-    device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(ncu, "FOLDERS", ())
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+def test_the_table_is_on_stderr_where_the_file_is_stdout(device: int, without_profilers: None, capsys: Any) -> None:
     assert cli.main(["profile", "naive", "--n", "1000", "--json", "-"]) == 0
     printed = capsys.readouterr()
     assert [row["rung"] for row in json.loads(printed.out)["rows"]] == ["naive"]
