@@ -247,15 +247,6 @@ def test_a_rung_that_is_right_only_at_first_is_caught() -> None:
     assert str(row.error).startswith("wrong result: element 999 is")
 
 
-def test_a_failing_rung_is_a_row_and_the_others_stay() -> None:
-    def fail(a: Any, b: Any, out: Any) -> None:
-        raise RuntimeError("no more")
-
-    failed, right = measured(cell(contestant("failing", fail), contestant("right", add_rightly))).figures
-    assert failed.error == "RuntimeError: no more"
-    assert right.ok
-
-
 def test_predictions_do_not_scale_fixed_costs() -> None:
     calls: list[int] = []
 

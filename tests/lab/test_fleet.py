@@ -34,10 +34,34 @@ def causes(contents: list[dict[str, Any]]) -> Found:
 
 # What is unlike its peers
 
+GOOD = [eight([100, 101, 99, 100.5], f"node{number}") for number in range(8)]
+FLEETS: dict[str, tuple[list[dict[str, Any]], Found]] = {
+    "alike": (machines(STEADY), {}),
+    "equal": (machines([100.0] * 9), {}),
+    "one a little slower": (machines([*STEADY, 96.0]), {}),
+    "one much faster": (machines([*STEADY, 120.0]), {}),
+    "one no slower than noise": (machines([100.0, 112.0, 90.0, 108.0, 95.0, 104.0, 93.0, 110.0, 97.0, 88.0]), {}),
+    "one lacks a figure": (machines([*STEADY, None]), {("machine", ""): ("node09",)}),
+    "many lack a figure": (machines([*STEADY, *[None] * 4]), {}),
+    "zero is a figure": (machines([*STEADY, 0.0]), {}),
+    "one GPU, beside its neighbours": (
+        [eight([100, 101, 99, 100, 80, 100.5, 99.5, 100.2])],
+        {("part", "gpu 4"): ("node1",)},
+    ),
+    "more than half of a machine's GPUs": (
+        [*GOOD, eight([80, 81, 79, 100], "node8")],
+        {("machine", ""): ("node8",)},
+    ),
+    "half of a machine's GPUs": (
+        [*GOOD, eight([80, 81, 99, 100], "node8")],
+        {("part", "gpu 0"): ("node8",), ("part", "gpu 1"): ("node8",)},
+    ),
+}
 
-@pytest.mark.parametrize("values", [STEADY, [*STEADY, 96.0], [*STEADY, 120.0], [100.0] * 9], ids=str)
-def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[float | None]) -> None:
-    assert causes(machines(values)) == {}
+
+@pytest.mark.parametrize(("fleet", "found"), FLEETS.values(), ids=FLEETS)
+def test_what_is_much_worse_than_its_peers_is_found_and_nothing_else(fleet: list[dict[str, Any]], found: Found) -> None:
+    assert causes(fleet) == found
 
 
 @pytest.mark.parametrize(("count", "compared"), [(4, False), (5, True)])
@@ -63,15 +87,6 @@ def test_of_times_errors_load_heat_and_power_more_is_worse(unit: str) -> None:
     assert causes(machines([*STEADY, 80.0], unit=unit)) == {}
 
 
-def test_noise_widens_what_counts_as_usual() -> None:
-    noisy = [100.0, 112.0, 90.0, 108.0, 95.0, 104.0, 93.0, 110.0, 97.0]
-    assert causes(machines([*noisy, 88.0])) == {}
-
-
-def test_one_bad_gpu_of_eight_is_found_by_its_neighbours_alone() -> None:
-    assert causes([eight([100, 101, 99, 100, 80, 100.5, 99.5, 100.2])]) == {("part", "gpu 4"): ("node1",)}
-
-
 @pytest.mark.parametrize("count", [5, 6])
 def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers(count: int) -> None:
     """A GPU behind the other processor has a slower link on every machine."""
@@ -80,15 +95,6 @@ def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers
     assert causes(fleet) == {}
     fleet[0]["findings"][3]["value"] = 50.0
     assert causes(fleet) == {("part", "gpu 3"): ("node0",)}
-
-
-def test_more_than_half_of_a_machines_gpus_are_the_machine() -> None:
-    good = [eight([100, 101, 99, 100.5], f"node{number}") for number in range(8)]
-    assert causes([*good, eight([80, 81, 79, 100], "node8")]) == {("machine", ""): ("node8",)}
-    assert causes([*good, eight([80, 81, 99, 100], "node8")]) == {
-        ("part", "gpu 0"): ("node8",),
-        ("part", "gpu 1"): ("node8",),
-    }
 
 
 def test_pairs_that_share_a_gpu_are_that_gpu() -> None:
@@ -107,15 +113,6 @@ def test_machines_of_another_type_are_no_peers_and_said_to_have_none() -> None:
         read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST
     )
     assert (found.causes, found.alone) == ([], ["other"])
-
-
-def test_a_figure_that_peers_have_and_one_machine_lacks_is_found() -> None:
-    assert causes(machines([*STEADY, None])) == {("machine", ""): ("node09",)}
-    assert causes(machines([*STEADY, *[None] * 4])) == {}
-
-
-def test_a_figure_of_zero_is_a_figure() -> None:
-    assert causes(machines([*STEADY, 0.0])) == {}
 
 
 @pytest.mark.parametrize("load", [0.0, 0.2, 40.0])

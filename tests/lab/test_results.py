@@ -152,12 +152,6 @@ def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
     assert (done.returncode, done.stderr) == (0, f"{errno.ENOSPC} -\n")
 
 
-def test_a_device_that_takes_nothing_is_named() -> None:
-    with pytest.raises(OSError, match="No space left on device") as raised:
-        replace_file("/dev/full", "rows")
-    assert raised.value.filename == "/dev/full"
-
-
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 def test_what_is_open_is_written_to_where_it_stands_and_not_replaced(name: str, tmp_path: Path) -> None:
     """`vecadd ... --json /dev/stdout >> log`: the log keeps what it has."""

@@ -100,13 +100,6 @@ def test_a_table_is_a_grid_then_a_smaller_grid_then_paragraphs(width: int | None
     assert text(fixed(), width) == shown
 
 
-def test_a_pipe_gets_every_column_however_many_there_are() -> None:
-    table = Table("wide", columns(*(f"column {at}" for at in range(40))), optional_columns=("column 7",))
-    table.add(*map(str, range(40)))
-    first, *_ = text(table, None).splitlines()
-    assert first.split("  ") == [f"column {at}" for at in range(40)]
-
-
 # What a terminal is told
 
 
