@@ -58,16 +58,6 @@ def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys
     ]
 
 
-def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
-    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
-    assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "vecadd bench: this needs matplotlib: pip install 'vecadd[plot]'\n"
-
-
 def test_all_missing_packages_are_named_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

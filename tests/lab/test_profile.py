@@ -220,16 +220,6 @@ def test_a_rung_that_fails_without_a_profiler_is_named(
     assert "async_copy failed: ValueError: " in capsys.readouterr().out
 
 
-# No GPU
-
-
-def test_without_a_gpu_no_profiler_is_asked_for(runtime: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    if runtime is not None:
-        pytest.skip("needs a machine without a GPU")
-    assert cli.main(["profile", "naive"]) == 1
-    assert capsys.readouterr().err.startswith("vecadd profile: there is no GPU to profile: ")
-
-
 @pytest.mark.parametrize(
     ("way", "words"),
     [

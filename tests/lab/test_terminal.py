@@ -170,15 +170,6 @@ def test_heads_and_failures_are_coloured_on_a_terminal(terminal: tuple[TextIO, i
     assert "\x1b[31mthird     failed\x1b[0m\n" in shown
 
 
-@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_control_sequence_where_none_is_wanted(
-    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
-    monkeypatch.setenv(name, value)
-    Screen(terminal[0]).show([fixed()])
-    assert "\x1b" not in told(terminal)
-
-
 def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal[0])
     with _command.status_line("bench") as tell:
@@ -187,16 +178,3 @@ def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkey
         tell("12/50 " + "0123456789 " * 9)
         assert told(terminal) == "\r\x1b[Kbench: 12/50 0123456789 0123456789 0123456789 ..."
     assert told(terminal) == "\r\x1b[K"
-
-
-@pytest.mark.parametrize("plain", ["TERM=dumb", "pipe"])
-def test_no_status_line_where_it_could_not_be_erased(
-    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, plain: str
-) -> None:
-    file = io.StringIO() if plain == "pipe" else terminal[0]
-    monkeypatch.setattr("sys.stderr", file)
-    monkeypatch.setenv("TERM", "dumb")
-    with _command.status_line("bench") as tell:
-        tell("probing")
-    print("end", file=file)
-    assert (file.getvalue() if isinstance(file, io.StringIO) else told(terminal)) == "end\n"
