@@ -405,17 +405,6 @@ def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.M
     )  # fmt: skip
 
 
-def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Path) -> None:
-    pytest.importorskip("jinja2")
-    ill = machine("<script>alert(1)</script>", 80.0)
-    folder = written([*machines(STEADY), ill], tmp_path)
-    assert cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")]) == 1
-    page = (tmp_path / "fleet.html").read_text()
-    assert "&lt;script&gt;alert(1)" in page
-    assert "<script" not in page
-    assert not [word for word in ("http://", "https://", " src=", "@import", "url(") if word in page]
-
-
 @pytest.mark.parametrize("value", [1.7e308, -1.7e308, 211.85402374841857])
 def test_a_page_is_made_of_figures_whose_differences_overflow_or_are_rounding_alone(
     value: float, tmp_path: Path

@@ -39,22 +39,12 @@ def test_an_addition_moves_each_array_once():
     assert model.bytes_moved(0, 8) == 0
 
 
-@pytest.mark.parametrize(("itemsize", "bytes_an_addition"), [(1, 3), (2, 6), (4, 12), (8, 24)])
-def test_intensity_is_one_addition_for_three_elements(itemsize, bytes_an_addition):
-    assert model.arithmetic_intensity(itemsize) == 1 / bytes_an_addition
-
-
 def test_the_roofline_is_the_lower_of_memory_and_arithmetic():
     peak, bandwidth = 33e12, 4.8e12
     ridge = model.balance(bandwidth, peak)
     assert model.roofline(1 / 12, bandwidth, peak) == bandwidth / 12
     assert model.roofline(2 * ridge, bandwidth, peak) == peak
     assert model.roofline(ridge, bandwidth, peak) == pytest.approx(peak)
-
-
-def test_little_asks_an_h200_for_20_kib_on_each_multiprocessor():
-    needed = model.bytes_needed(4.8e12, 600e-9) / 132
-    assert 20 * 1024 < needed < 22 * 1024
 
 
 @pytest.mark.parametrize(("n", "share"), [(132 * 100, 800), (132 * 100 + 1, 801), (132 * 100 - 1, 800), (1, 1), (0, 0)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vecadd import _core, ladder
+from vecadd import _core
 
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
 WIDE = 1 << 20  # elements: more than a block's worth for every rung
@@ -152,7 +152,3 @@ def test_failures_of_the_runtime_are_raised_and_the_next_call_works(double, devi
         with pytest.raises(RuntimeError, match=call):
             _core.rung_facts("naive", "float32", 10)
     assert _core.rung_facts("naive", "float32", 10)["launches"] == 1
-
-
-def test_the_ladder_lists_what_can_be_asked():
-    assert set(RUNGS) == set(ladder.names("device"))
