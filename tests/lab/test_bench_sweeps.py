@@ -318,9 +318,6 @@ BIG = 2**28
         ("async_copy", 4, {"stages": 2, "bytes": 16}, 0, 128),
         ("async_copy", 4, {"stages": 3, "bytes": 16}, 0, 192),
         ("async_copy", 4, {"stages": 2, "bytes": 4}, 0, 32),
-        ("half", 2, {}, 0, 8),
-        ("half2", 2, {}, 0, 16),
-        ("half8", 2, {}, 0, 64),
         ("half8_pack", 2, {}, 0, 64),
     ],
 )
