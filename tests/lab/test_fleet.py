@@ -14,16 +14,46 @@ import numpy as np
 import pytest
 import simulated_fleet as simulated
 from hypothesis import strategies
-from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 
 from vecadd import cli
-from vecadd.check import document
+from vecadd.check.document import Check, read_check
 from vecadd.fleet import command, outliers
 from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, compare_with_peers, student_quantile
 
-# vecadd fleet: which machines are unlike their peers, what they have in common, what it says of files and options.
-
 pytestmark = pytest.mark.no_native
+
+LEAST = 0.05
+STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.3, 99.7]
+
+
+def read(contents: list[dict[str, Any]]) -> list[Check]:
+    return [read_check(Path(f"{content['host']}.json"), content) for content in contents]
+
+
+def written(contents: list[dict[str, Any]], folder: Path) -> Path:
+    for number, content in enumerate(contents):
+        (folder / f"{number}.json").write_text(json.dumps(content))
+    return folder
+
+
+def machine(host: str = "node1", value: float | None = 100.0, *, unit: str = "GB/s", **changed: Any) -> dict[str, Any]:
+    """A machine with one figure."""
+    one = simulated.finding("memory/host/add", "add", "host", value, unit)
+    return simulated.content(host, [one]) | changed
+
+
+def machines(values: list[float | None], **changed: Any) -> list[dict[str, Any]]:
+    return [machine(f"node{number:02}", value, **changed) for number, value in enumerate(values)]
+
+
+def eight(values: list[float], host: str = "node1", what: str = "read") -> dict[str, Any]:
+    """A machine with a GPU for each value."""
+    found = [
+        simulated.finding(f"device memory/gpu {gpu}/{what}", what, f"gpu {gpu}", value, "GB/s")
+        for gpu, value in enumerate(values)
+    ]
+    return simulated.content(host, found)
+
 
 Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by its level and its part
 
@@ -250,7 +280,7 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
-        document.read_check(Path("x.json"), content)
+        read_check(Path("x.json"), content)
     assert said in str(raised.value)
 
 
@@ -664,7 +694,7 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
     counts = {method: [0, 0, 0] for method in METHODS}
     for seed in SEEDS:
         faults = simulated.planted(simulated.hosts(MACHINES), seed)
-        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
+        fleet = [read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
         for name, method in METHODS.items():
             monkeypatch.setattr(outliers, "compare_with_peers", method)
             found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
@@ -682,6 +712,6 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
 def test_a_healthy_fleet_has_next_to_no_false_alarm() -> None:
     false = 0
     for seed in SEEDS:
-        fleet = [document.read_check(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
+        fleet = [read_check(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
         false += len(simulated.places(outliers.find_outliers(fleet, 0.05).causes))
     assert false <= len(SEEDS)
