@@ -119,17 +119,6 @@ def test_sizes_around_chunks_are_added_whole(device, more, name):
     assert_same_values(out, a + b)
 
 
-@pytest.mark.parametrize("kinds", [(p, q, r) for p in "op" for q in "op" for r in "op"], ids="".join)
-@pytest.mark.parametrize("threads", [1, 3])
-def test_hybrid_adds_any_mix_of_memory(device, threads, kinds):
-    n = 300_001
-    make = {"o": ordinary, "p": pinned}
-    a, b, out = (make[kind](numbers(seed, n)) for seed, kind in enumerate(kinds))
-    want = a + b
-    ladder.run("hybrid", a, b, out, threads=threads)
-    assert_same_values(out, want)
-
-
 @pytest.mark.parametrize("order", range(10 if ON_DOUBLE else 1))
 @pytest.mark.parametrize("name", ["streams2", "streams4", "copy_async", "pool", "hybrid"])
 def test_any_order_that_the_streams_allow_gives_the_sum(order, name, request, device):
@@ -150,14 +139,6 @@ def test_out_may_be_an_input(device, name, which):
     want = operands[0] + operands[1]
     ladder.run(name, *operands, operands[which])
     assert_same_values(operands[which], want)
-
-
-@pytest.mark.parametrize("name", RUNGS)
-def test_time_is_seconds_of_the_timed_part(device, name):
-    memory = memory_of(name)
-    a, out = memory(numbers(1, 1000)), memory(np.zeros(1000, FLOAT32))
-    assert 0 < ladder.time(name, a, a, out) < 10
-    assert_same_values(out, a + a)
 
 
 @pytest.mark.parametrize("name", RUNGS)
