@@ -64,7 +64,7 @@ def test_block_sizes_tell_how_many_blocks_start_in_a_nanosecond() -> None:
 
 
 @pytest.mark.parametrize("fastest", range(3))
-def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
+def test_the_ladders_gain_is_over_the_fastest_variant_in_any_order(
     fastest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_core, "rungs", lambda: [ONE, {**ONE, "name": "two", "after": "one"}])

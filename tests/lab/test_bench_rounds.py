@@ -108,7 +108,7 @@ def test_minus_zero_is_not_zero() -> None:
         pattern.check(HOST, used)
 
 
-def test_sets_hold_different_values_and_patterns_go_on_past_their_period() -> None:
+def test_sets_have_different_values_and_patterns_go_on_past_their_period() -> None:
     first, second = Pattern(FLOAT32).buffers(HOST, PERIOD_A + 10, 2)
     assert not np.array_equal(first.a, second.a)
     np.testing.assert_array_equal(first.a[:10], first.a[PERIOD_A:])
@@ -464,7 +464,7 @@ def test_a_race_is_caught_and_no_failure() -> None:
 
 N = 1000
 BEFORE = 3  # calls before the first round: two for a prediction and one to warm up
-# The sign test's places among so many sorted ratios, from tables: 0 is the least.
+# The sign test's places among that number of sorted ratios, from tables: 0 is the least.
 PLACES = {6: (0, 5), 9: (1, 7), 25: (7, 17)}
 SECONDS = st.floats(1e-4, 1e-2)
 

@@ -263,7 +263,7 @@ def test_a_chain_adds_again_and_again() -> None:
 def test_sums_of_16_bits_are_checked_against_the_correctly_rounded_ones(dtype: str, digits: int) -> None:
     pattern = Pattern(options.find_dtype(dtype))
     (used,) = pattern.buffers(HOST, 50_000, 1)
-    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # 53 digits hold it: the exponents are near
+    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # in 53 digits: the exponents are near
     fractions, exponents = np.frexp(exact)
     rounded = np.ldexp(np.rint(np.ldexp(fractions, digits)), exponents - digits)  # ties to even
     least = 2.0**-24 if dtype == "float16" else 0.0
@@ -321,7 +321,7 @@ BIG = 2**28
         ("float2", 2, {}, 0, 32),
         ("float4", 4, {}, 0, 64),
         ("tuned", 1, {}, 0, 64),
-        ("naive", 4, {}, 32, 8),  # a multiprocessor holds 32 blocks, of 1024 threads together
+        ("naive", 4, {}, 32, 8),  # a multiprocessor has room for 32 blocks, of 1024 threads together
         ("float4", 4, {}, 32, 32),
         ("grid_stride", 4, {"blocks_per_sm": 64}, 32, 12),
         ("unroll2", 4, {}, 96, 31.5),  # 21 blocks of 96 threads: 2016 of 2048
@@ -366,7 +366,7 @@ def test_no_two_elements_of_a_matrix_to_transpose_have_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("inner", [1, 20, 4096, 5000, 2**20])
-def test_no_partial_sum_of_a_product_exceeds_what_float32_holds_exactly(inner: int) -> None:
+def test_no_partial_sum_of_a_product_exceeds_what_float32_represents_exactly(inner: int) -> None:
     a, b = Factors((3, 2, inner)).factors(0)
     assert set(np.unique(b)) <= {-1.0, 0.0, 1.0}
     assert np.all(a == np.rint(a))
@@ -490,7 +490,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *libraries: Library) -> None:
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy"])
-def test_cublas_stands_beside_the_rungs_where_a_library_has_it(
+def test_cublas_is_shown_beside_the_rungs_where_a_library_has_it(
     name: str, swept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(name)

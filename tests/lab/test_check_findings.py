@@ -425,7 +425,7 @@ def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, 
 
 
 @pytest.mark.parametrize("best", range(3))
-def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp_path: Path) -> None:
+def test_the_best_of_a_bench_files_rows_is_due_in_any_order(best: int, tmp_path: Path) -> None:
     rows = [
         bench_row("host", rung, 1 << 26, 7e-3 if at == best else 8e-3)
         for at, rung in enumerate(("threads", "add", "threads_stream"))
@@ -525,7 +525,7 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
     assert [row.passed for row in measured.rows.values()] == [None, None, None]
 
 
-def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
+def test_another_gpu_is_compared_with_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
     measured = Measured()
     for gpu in (0, 1):
         measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
@@ -565,7 +565,7 @@ def test_additions_that_the_memory_has_no_room_for_are_missed() -> None:
     }
 
 
-def test_a_larger_addition_of_the_host_stands_for_a_smaller_one() -> None:
+def test_a_larger_addition_of_the_host_replaces_a_smaller_one() -> None:
     assert impossible(measured_rows(("host", "add 2^26")), "host add 2^24", "host add 2^22") == {}
 
 

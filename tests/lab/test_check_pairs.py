@@ -1,4 +1,4 @@
-"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory lies."""
+"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory is."""
 
 import os
 from dataclasses import replace
@@ -249,7 +249,7 @@ def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
         (UNKNOWN, True, ["info", "info"]),
     ],
 )
-def test_a_pair_is_held_against_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
+def test_a_pair_is_compared_with_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
     found = [next(iter(pair(rate, connection, access).rows.values())).severity for rate in (374.0, 280.0)]
     assert found == severities
 
@@ -428,7 +428,7 @@ def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> N
     assert placed()["numa/node 1/memory"].severity == "warning"
 
 
-def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:
+def test_the_nodes_of_memory_and_gpus_are_told(machine: Path) -> None:
     found = placed()
     assert {id: each.severity for id, each in found.items()} == {
         "numa/node 0/memory": "pass",

@@ -92,7 +92,7 @@ def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest
     assert _carried.sources() == in_the_tree
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ValueError, match="no rung is called 'nave'; did you mean naive"):
         ladder.source("nave")
 
@@ -175,7 +175,7 @@ def recording_of_three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("naive", "float32", "LDG.E"), ("float4", "float32", "LDG.E.128"), ("naive", "int8", "LDG.E.U8"),
      ("half2", "float16", "LDG.E"), ("naive", "complex128", "LDG.E.64")],
 )  # fmt: skip
-def test_machine_code_holds_the_rungs_load(name: str, dtype: str, load: str) -> None:
+def test_machine_code_has_the_rungs_load(name: str, dtype: str, load: str) -> None:
     listing = ladder.sass(name, dtype, arch="sm_90")
     assert load in re.findall(r"\bLDG[.\w]*", listing)
     assert listing.caption == f"{name}, {dtype}, sm_90"
@@ -346,7 +346,7 @@ def test_a_build_for_other_architectures_records_nothing(tmp_path: Path, monkeyp
     assert code.read_recording() == {}
 
 
-def test_a_recording_holds_the_kernels_of_its_rungs_alone(
+def test_a_recording_has_the_kernels_of_its_rungs_alone(
     recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "FILE", recording_of_three)
@@ -410,6 +410,6 @@ def test_addresses_do_not_count_but_other_numbers_do() -> None:
     assert (diff.language, diff.caption) == ("diff", "one → two")
 
 
-def test_a_kind_of_code_that_is_none_is_refused() -> None:
+def test_an_unknown_kind_of_code_is_refused() -> None:
     with pytest.raises(ValueError, match="what must be 'source' or 'sass', not 'ptx'"):
         ladder.diff("naive", "float4", "ptx")  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> 
     )
 
 
-def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
+def test_a_deviation_has_what_is_usual_beside_it_and_a_baseline_spans_98_percent() -> None:
     """Of a time too: more is worse, and its ratio below 1."""
     found = outliers.find_outliers(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
     ((deviation,),) = (cause.deviations for cause in found.causes)
@@ -169,7 +169,7 @@ def test_a_figure_that_other_work_disturbed_is_neither_slow_nor_missing() -> Non
     assert causes(fleet) == {}
 
 
-def test_memory_of_nodes_without_processors_is_not_held_against_that_of_others() -> None:
+def test_memory_of_nodes_without_processors_is_not_compared_with_that_of_others() -> None:
     """Of two machines: five nodes' memory is compared, so those with processors are each other's peers."""
     fleet = []
     for host, sizes in (
@@ -399,7 +399,7 @@ def test_the_smallest_difference_of_interest_is_given_in_percent(tmp_path: Path)
 @pytest.mark.parametrize(
     ("option", "begins"), [("--json", "{"), ("--exclude", "node09\n"), ("--html", "<!doctype html>")]
 )
-def test_what_is_written_to_stdout_stands_there_alone(
+def test_a_file_to_stdout_moves_the_tables_to_stderr(
     option: str, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("jinja2")
@@ -558,7 +558,7 @@ def test_what_has_changed_on_all_machines_is_told_once(factor: float, after: str
     assert len(note.hosts) == len(STEADY)
 
 
-def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
+def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_compared() -> None:
     for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
         assert changed([machine(value=before)], [machine(value=after)]) == outliers.Changes()
 

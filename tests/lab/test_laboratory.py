@@ -30,7 +30,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where what is recorded lies: empty."""
+    """Where recorded results are: empty."""
     monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
     return tmp_path
 
@@ -92,7 +92,7 @@ def test_a_folder_of_results_that_is_not_there_is_named(monkeypatch: pytest.Monk
         ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\?"),
     ],
 )
-def test_a_rung_or_a_dtype_that_is_none_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
+def test_an_unknown_rung_or_dtype_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         laboratory.measure("ladder", **axes)
 
@@ -112,7 +112,7 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
     assert capsys.readouterr().out.endswith("us; nothing is expected of it by a build without CUDA\n")
 
 
-def test_a_sweep_that_is_none_is_refused() -> None:
+def test_an_unknown_sweep_is_refused() -> None:
     with pytest.raises(ValueError, match="no sweep is called 'laddder'; did you mean ladder\\?"):
         laboratory.measure("laddder")
 
@@ -190,7 +190,7 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
     assert second == "no_such: no row"
 
 
-def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prediction_is_shown_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     gpu = {**made_up.META["gpu"][0], "memory": 140 << 30}
     probed = {
         "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},

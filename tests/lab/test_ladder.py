@@ -148,7 +148,7 @@ def test_operands_on_two_devices_are_refused(second_device):
 
 
 def operands(dtype: str, n: int = 1027) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Small whole numbers: every dtype holds them and their sums."""
+    """Small whole numbers: every dtype represents them and their sums."""
     numbers = np.arange(n)
     return (numbers % 13).astype(dtype), (numbers % 7).astype(dtype)
 

@@ -161,7 +161,7 @@ def test_each_limit_is_read_from_the_figure_of_its_name(part, names):
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
-def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
+def test_what_replaces_a_run_is_what_the_recorded_runs_measured(name):
     files = (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json")
     runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
     measured = [value for run in runs if (value := getattr(run, name)) is not None]
@@ -446,7 +446,7 @@ def test_large_blocks_wait_for_their_last_warp():
     assert expect("naive", 2**26, block=256) < expect("naive", 2**26, block=512) < expect("naive", 2**26, block=1024)
 
 
-def test_a_blocks_loads_stand_in_for_one_where_a_run_probed_them():
+def test_a_blocks_loads_replace_one_where_a_run_probed_them():
     assert LIMITS.far == LIMITS.stream
     assert replace(LIMITS, stream=None).far == LIMITS.dram
 
@@ -711,7 +711,7 @@ def test_the_curve_goes_through_its_points_and_rises():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8, 0.95, 1.0])
-def test_so_many_bytes_as_are_needed_make_that_share_of_the_rate(share):
+def test_the_bytes_that_are_needed_make_that_share_of_the_rate(share):
     loaded = LIMITS.loaded
     assert loaded.rate(loaded.needed(share)) == pytest.approx(share * loaded.best)
 
@@ -768,7 +768,7 @@ def test_no_rung_is_told_to_stop_that_another_of_its_run_beats(run):
     gpu, limits, rows = run
     assert limits.loaded
     told = [row for row in rows if of_row(gpu, limits, row).stop]
-    assert told, "no rung is told to stop: the test holds for nothing"
+    assert told, "no rung is told to stop: the test is of nothing"
     for row in told:
         best = min(other.seconds for other in rows if (other.dtype, other.n) == (row.dtype, row.n))
         assert row.seconds <= WORTH_A_KERNEL * best, row

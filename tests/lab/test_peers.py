@@ -203,7 +203,7 @@ class Queue:
         return Buffers(None, None, "out", 0)
 
 
-def test_queued_additions_are_timed_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queued_additions_are_timed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(monkeypatch)
     time = events.by_events_in_a_row(lambda a, b, out: queue.seen.append(out))
     sets = [Buffers(None, None, f"out {i}", 0) for i in range(events.IN_A_ROW + 1)]
@@ -249,7 +249,7 @@ def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.Mon
     assert len(queue.slept) == events.TRIES
 
 
-def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
+def test_overhead_is_compared_with_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("overhead", torch_that_adds_by(np.add))
     bare = {overhead_stage.REFERENCE, "vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"}
     stages = {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}

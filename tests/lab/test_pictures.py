@@ -285,7 +285,7 @@ def test_words_have_room(name: str) -> None:
 
 
 def assert_words_have_room(drawing: Drawing) -> None:
-    """Titles and legends lie inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
+    """Titles and legends are inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
     with plot.applied_style():
         drawing.draw_without_rendering()
 
@@ -352,7 +352,7 @@ def test_a_notebook_gets_it_with_its_text(name: str) -> None:
     assert len(metadata["alt"]) > 100
 
 
-def test_a_diagram_that_is_none_is_refused_and_a_near_one_named() -> None:
+def test_an_unknown_diagram_is_refused_and_a_near_one_named() -> None:
     with pytest.raises(ValueError, match=r"no diagram is called 'thread'; did you mean threads\?"):
         laboratory.diagram("thread")
 
@@ -360,7 +360,7 @@ def test_a_diagram_that_is_none_is_refused_and_a_near_one_named() -> None:
 @pytest.mark.parametrize(
     ("first", "stride", "touched"), [(0, 1, 4), (1, 1, 5), (8, 1, 4), (0, 2, 8), (0, 8, 32), (0, 32, 32)]
 )
-def test_a_warps_loads_touch_so_many_sectors(first: int, stride: int, touched: int) -> None:
+def test_sectors_that_a_warps_loads_touch_are_counted(first: int, stride: int, touched: int) -> None:
     assert len(diagrams.sectors(first, stride)) == touched
 
 

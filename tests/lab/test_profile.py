@@ -74,7 +74,7 @@ def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> No
 # Run
 
 
-def test_rungs_stand_side_by_side_with_the_documents_figures(
+def test_rungs_are_shown_side_by_side_with_the_documents_figures(
     profiler: Callable[[str], Path], device: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profiler("ncu")
@@ -82,9 +82,7 @@ def test_rungs_stand_side_by_side_with_the_documents_figures(
     assert capsys.readouterr().out == GOLDEN.read_text()
 
 
-def test_the_file_holds_all_that_the_profiler_said(
-    profiler: Callable[[str], Path], device: int, tmp_path: Path
-) -> None:
+def test_the_file_has_all_that_the_profiler_said(profiler: Callable[[str], Path], device: int, tmp_path: Path) -> None:
     profiler("ncu")
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "naive", "--n", "1000", "--block", "128", "--json", str(file)]) == 0

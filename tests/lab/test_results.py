@@ -40,7 +40,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_run(path) == Run({"machine": "here"}, [plain_figure(), FAILED], path)
 
 
-def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_path: Path) -> None:
+def test_each_row_has_a_line_and_so_has_each_field_before_the_rows(tmp_path: Path) -> None:
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
     write_run(tmp_path / "x.json", meta, [plain_figure(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
@@ -153,7 +153,7 @@ def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
-def test_what_is_open_is_written_to_where_it_stands_and_not_replaced(name: str, tmp_path: Path) -> None:
+def test_what_is_open_is_written_to_at_its_place_and_not_replaced(name: str, tmp_path: Path) -> None:
     """`vecadd ... --json /dev/stdout >> log`: the log keeps what it has."""
     (tmp_path / "link").symlink_to("/dev/stdout")
     log = tmp_path / "log"

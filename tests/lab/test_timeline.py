@@ -18,7 +18,7 @@ ALWAYS_ALLOCATING = [name for name, rung in RUNGS.items() if rung["allocates"]]
 
 @pytest.fixture
 def operands():
-    """Makes page-locked a and b, and an out that holds no sum yet."""
+    """Makes page-locked a and b, and an out that has no sum yet."""
 
     def make(n=N):
         a = np.arange(n, dtype=np.float32)

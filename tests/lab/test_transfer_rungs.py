@@ -10,7 +10,7 @@ from vecadd import _core, ladder
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transfer"}
 PINNED_ALONE = [name for name, rung in RUNGS.items() if rung["memory"] == "pinned"]
 KERNELS = RUNGS["pageable"]["choices"]["kernel"]
-CLEARED = [KERNELS.index(name) for name in ("single_block", "grid_stride")]  # these add to what the sum holds
+CLEARED = [KERNELS.index(name) for name in ("single_block", "grid_stride")]  # these add to the contents of the sum
 FLOAT32 = np.dtype("float32")
 
 # The usual call, each kernel, and each way to allocate or cut; of zero_copy no kernel that would add to out.
