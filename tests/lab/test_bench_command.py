@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -59,28 +58,6 @@ def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys
     ]
 
 
-@pytest.mark.parametrize("option", ["json", "csv", "markdown", "html"])
-def test_a_folder_of_pictures_and_a_file_of_one_name_are_refused_before_anything_is_measured(
-    option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
-    one = str(tmp_path / "one")
-    assert main(["bench", "host", "--plot", one, f"--{option}", one]) == 2
-    said = f"vecadd bench: --plot {one} is a folder, and a file is to have that name: name another\n"
-    assert capsys.readouterr().err == said
-
-
-def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
-    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
-    assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "vecadd bench: this needs matplotlib: pip install 'vecadd[plot]'\n"
-
-
 def test_all_missing_packages_are_named_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,36 +104,32 @@ def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_measured
     assert f"the folder '{tmp_path}' may not be written: name a file in another" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(
+            (f"--plot one --{option} one", "--plot one is a folder, and a file is to have that name: name another")
+            for option in ("json", "csv", "markdown", "html")
+        ),
+        ("--csv - --json -", "only one of --json and --csv can be -, which is stdout"),
+        ("--csv run --json folder/../run", "--json and --csv name one file: give each its own"),
+    ],
+)
+def test_files_that_would_take_each_others_place_are_refused_before_anything_is_measured(
+    options: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert main(["bench", *BRIEF, *options.split()]) == 2
+    assert capsys.readouterr().err == f"vecadd bench: {said}\n"
+
+
 def test_a_file_called_dash_can_still_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     main(["bench", *BRIEF, "--csv", "./-"])
     assert (tmp_path / "-").read_text().startswith("sweep,rung,")
-
-
-def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
-    assert main(["bench", *BRIEF, "--csv", "-", "--json", "-"]) == 2
-    assert capsys.readouterr().err == ("vecadd bench: only one of --json and --csv can be -, which is stdout\n")
-
-
-def test_a_file_takes_one_format(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(Session, "measure", lambda *nothing: pytest.fail("measured"))
-    (tmp_path / "folder").mkdir()
-    both = ["--csv", str(tmp_path / "run"), "--json", str(tmp_path / "folder" / ".." / "run")]
-    assert main(["bench", *BRIEF, *both]) == 2
-    assert capsys.readouterr().err == "vecadd bench: --json and --csv name one file: give each its own\n"
-
-
-def test_a_size_beyond_memory_is_one_line_with_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "host", "--sizes", "2^40"]) == 1
-    (line,) = re.findall(r"^.*2\^40.*$", capsys.readouterr().out, re.MULTILINE)
-    assert re.fullmatch(
-        r"skipped: host float32 2\^40: needs 12288\.0 GiB of host memory, \d+\.\d GiB are free: "
-        r"choose at most 2\^\d\d elements",
-        line,
-    )
 
 
 def test_rungs_that_the_sweep_has_not_are_said_to_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:

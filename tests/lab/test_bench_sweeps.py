@@ -1,22 +1,42 @@
-"""vecadd bench: what each sweep measures, on the host and on the device that there is."""
+"""vecadd bench: what each sweep measures, on the host and on the device that there is; matrices and their check."""
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import made_up
 import numpy as np
-import probed_once
 import pytest
+from made_up import figure
 from modelled import H200
 
-from vecadd import _core
+import vecadd
+from vecadd import _core, model
 from vecadd.bench import cold, contestants, options, probes, recorded, run, sweeps, timing
-from vecadd.bench.operands import HOST, Pattern, WrongSumError
+from vecadd.bench.operands import (
+    DEVICE,
+    EXACT,
+    HOST,
+    MOST,
+    Factors,
+    Pattern,
+    Transposed,
+    WrongSumError,
+    compare_matrices,
+)
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session
+from vecadd.bench.steps import KINDS, Step, at_work, stages, stages_of, steps
 from vecadd.bench.sweeps import blocksize, documents, ladder, latency, make_tables
-from vecadd.figures import Figure
-from vecadd.model import bytes_in_flight
+from vecadd.bench.sweeps.matrices import last_steps
+from vecadd.figures import Figure, read_run
+from vecadd.model import Gpu, bytes_in_flight
+from vecadd.model.theory import extents, near_square
 
 pytestmark = pytest.mark.no_native
 
@@ -63,11 +83,17 @@ GPU_SWEEPS: dict[str, set[str]] = {
 }
 
 
+# Each made once in a process: on the double all of them take six seconds, and give no limit.
+PROBED_ONCE: dict[str, Callable[..., Any]] = {
+    name: cache(getattr(probes, name)) for name in dir(probes) if name.startswith("probe_")
+}
+
+
 @pytest.fixture
 def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     """swept(sweep, **options): a run of 1000 elements that is soon over, because the double takes its time: two buffer
     sets and rounds, ten small additions in the place of a thousand, and the probes of the first such run."""
-    for name, probe in probed_once.ONCE.items():
+    for name, probe in PROBED_ONCE.items():
         monkeypatch.setattr(probes, name, probe)
     monkeypatch.setattr(probes, "LINK_BYTES", 1 << 20)
     monkeypatch.setattr(probes, "HOST_ARRAYS", (1 << 20,))
@@ -237,18 +263,12 @@ def test_a_chain_adds_again_and_again() -> None:
 def test_sums_of_16_bits_are_checked_against_the_correctly_rounded_ones(dtype: str, digits: int) -> None:
     pattern = Pattern(options.find_dtype(dtype))
     (used,) = pattern.buffers(HOST, 50_000, 1)
-    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # 53 digits hold it: the exponents are near
+    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # in 53 digits: the exponents are near
     fractions, exponents = np.frexp(exact)
     rounded = np.ldexp(np.rint(np.ldexp(fractions, digits)), exponents - digits)  # ties to even
     least = 2.0**-24 if dtype == "float16" else 0.0
     used.out[:] = np.where(np.abs(exact) < 2.0**-14, np.rint(exact / least) * least if least else rounded, rounded)
     pattern.check(HOST, used)
-
-
-def test_a_wrong_kernel_is_caught_on_the_device(swept: Callable[..., Session], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_core, "run_rung", lambda name, a, b, out, **how: 1e-3)
-    (row,) = swept("size", rungs=("naive",)).figures
-    assert str(row.error).startswith("wrong result: element 0 is")
 
 
 # The ladder
@@ -301,16 +321,13 @@ BIG = 2**28
         ("float2", 2, {}, 0, 32),
         ("float4", 4, {}, 0, 64),
         ("tuned", 1, {}, 0, 64),
-        ("naive", 4, {}, 32, 8),  # a multiprocessor holds 32 blocks, of 1024 threads together
+        ("naive", 4, {}, 32, 8),  # a multiprocessor has room for 32 blocks, of 1024 threads together
         ("float4", 4, {}, 32, 32),
         ("grid_stride", 4, {"blocks_per_sm": 64}, 32, 12),
         ("unroll2", 4, {}, 96, 31.5),  # 21 blocks of 96 threads: 2016 of 2048
         ("async_copy", 4, {"stages": 2, "bytes": 16}, 0, 128),
         ("async_copy", 4, {"stages": 3, "bytes": 16}, 0, 192),
         ("async_copy", 4, {"stages": 2, "bytes": 4}, 0, 32),
-        ("half", 2, {}, 0, 8),
-        ("half2", 2, {}, 0, 16),
-        ("half8", 2, {}, 0, 64),
         ("half8_pack", 2, {}, 0, 64),
     ],
 )
@@ -321,14 +338,259 @@ def test_bytes_in_flight_are_loads_times_threads(
     assert bytes_in_flight(row, H200, BIG, itemsize, params, block) == kib * 1024
 
 
-def test_no_more_bytes_are_in_flight_than_there_are() -> None:
-    (naive,) = (row for row in _core.rungs() if row["name"] == "naive")
-    assert bytes_in_flight(naive, H200, 132 * 100, 4, {}) == 2 * 4 * 100
-
-
 def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> None:
     rungs = {rung["name"] for rung in _core.rungs()}
     documented = {figure.rung for figure in recorded.FIGURES}
     rungs |= {"numpy", cold.ROW}
     assert documented | {*recorded.NOTES, *ladder.VARIANTS, blocksize.WAVES} <= rungs
     assert {figure.setting for figure in recorded.FIGURES} == set(recorded.SETTINGS)
+
+
+# Transposes and products: which values matrices have, a wrong one is caught, and what rows say of rungs.
+
+RUNGS: dict[str, dict[str, Any]] = {rung["name"]: rung for rung in _core.rungs()}
+
+
+@pytest.mark.parametrize(
+    ("n", "shape"), [(1, (1, 1)), (7, (1, 7)), (1000, (25, 40)), (2**19, (512, 1024)), (2**27, (8192, 16384))]
+)
+def test_a_matrix_is_as_near_to_a_square_as_its_elements_allow(n: int, shape: tuple[int, int]) -> None:
+    assert near_square(n) == shape
+    assert extents("transpose", n) == shape
+    assert extents("sgemm", n) == (*shape, 4096)
+
+
+def test_no_two_elements_of_a_matrix_to_transpose_have_the_same_bits() -> None:
+    x = Transposed((30, 70)).result(7919, "copy")
+    assert np.unique(x.view(np.uint32)).size == 30 * 70
+
+
+@pytest.mark.parametrize("inner", [1, 20, 4096, 5000, 2**20])
+def test_no_partial_sum_of_a_product_exceeds_what_float32_represents_exactly(inner: int) -> None:
+    a, b = Factors((3, 2, inner)).factors(0)
+    assert set(np.unique(b)) <= {-1.0, 0.0, 1.0}
+    assert np.all(a == np.rint(a))
+    assert float(np.abs(a).astype(np.float64).sum(axis=1).max()) <= EXACT
+    assert min(MOST, EXACT // inner) * inner <= EXACT
+
+
+def test_a_product_of_the_bench_is_numpys_by_any_order() -> None:
+    factors = Factors((20, 30, 4096))
+    a, b = factors.factors(3)
+    want = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.float32)
+    np.testing.assert_array_equal(factors.result(3, "product"), want)
+    np.testing.assert_array_equal(a[:, ::-1] @ b[::-1], want)
+
+
+def test_factors_that_lose_their_last_bits_give_another_product() -> None:
+    """TF32 keeps 11 bits of a value."""
+    factors = Factors((20, 30, 4096))
+    a, b = factors.factors(0)
+    kept = (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    assert np.mean(kept @ b == factors.result(0, "product")) < 0.05
+
+
+@pytest.mark.parametrize(("sweep", "arrays"), [("transpose", 2000), ("sgemm", 1000 + 20 * (25 + 40))])
+def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, swept: Any) -> None:
+    running = swept(sweep)
+    assert running.failures == []
+    rows = [row for row in running.figures if row.name != contestants.CUBLAS]  # which is there where PyTorch or CuPy is
+    assert [row.name for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
+    for row in rows:
+        assert (row.error, row.checked) == (None, True)
+        assert row.params["shape"] == list(extents(sweep, 1000))
+        assert row.bytes == 4 * arrays
+        facts = _core.rung_facts(row.name, "float32", tuple(row.params["shape"]))
+        assert row.params["grid"] == list(facts["grid"])
+        assert row.params["shared"] == facts["static_shared"]
+        assert row.params["model_seconds"] > 0
+
+
+def test_a_dtype_that_no_rung_takes_has_no_cell(swept: Any) -> None:
+    for sweep in ("transpose", "sgemm"):
+        running = swept(sweep, dtypes=("float64",))
+        assert (running.figures, running.failures) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("sweep", "rung", "where"),
+    [("size", "naive", "0"), ("transpose", "transpose_padded", "(0, 0)"), ("sgemm", "sgemm_naive", "(0, 0)")],
+)
+def test_a_wrong_result_is_caught(
+    sweep: str, rung: str, where: str, swept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_core, "run_rung", lambda name, a, b, out, **how: 1e-3)
+    (row,) = swept(sweep, rungs=(rung,)).figures
+    assert str(row.error).startswith(f"wrong result: element {where} is")
+
+
+@pytest.mark.parametrize("at", [(0, 0), (24, 39), (7, 33)])
+def test_one_wrong_element_is_named(at: tuple[int, int], device: int) -> None:
+    factors = Factors((25, 40, 20))
+    want = factors.result(0, "product").copy()
+    compare_matrices(vecadd.to_device(want), want)
+    wrong = want.copy()
+    wrong[at] = -wrong[at] if wrong[at] else 1
+    with pytest.raises(WrongSumError, match=rf"element \({at[0]}, {at[1]}\) is"):
+        compare_matrices(vecadd.to_device(wrong), want)
+
+
+def test_outputs_are_poisoned_before_they_are_used(device: int) -> None:
+    for matrices in (Transposed((5, 7)), Factors((5, 7, 3))):
+        for used in matrices.buffers(DEVICE, 2):
+            assert set(used.out.numpy().tobytes()) == {0xA5}
+
+
+def test_the_limit_of_a_product_is_that_of_the_cores(swept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "probe_device", lambda *_: {"gbps": 4000.0, "read_gbps": 1e9, "write_gbps": 1e9})
+    running = swept("sgemm", rungs=("sgemm_naive",))
+    (row,) = running.figures
+    peak = 2 * Gpu.of(running.machine.gpu).peak
+    seconds = model.product_operations(*row.params["shape"]) / peak
+    assert row.limit == pytest.approx(row.bytes / seconds / 1e9)
+
+
+# cuBLAS
+
+
+class Library(ModuleType):
+    """In the place of torch or CuPy: multiplies by a rung, and keeps what it was asked for."""
+
+    def __init__(self, name: str, *, gpu: bool = True) -> None:
+        super().__init__(name)
+        self.__version__ = "1.2"
+        self.cuda = self
+        self.is_available = lambda: gpu
+        self.precision = "high"
+        self.asked: list[str] = []
+
+    def from_dlpack(self, x: Any) -> Any:
+        return x
+
+    def matmul(self, a: Any, b: Any, out: Any) -> None:
+        self.asked.append(self.precision)
+        _core.run_rung("sgemm_naive", a, b, out)
+
+    def get_float32_matmul_precision(self) -> str:
+        return self.precision
+
+    def set_float32_matmul_precision(self, precision: str) -> None:
+        self.precision = precision
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, *libraries: Library) -> None:
+    found = {library.__name__: library for library in libraries}
+
+    def import_module(name: str) -> Any:
+        if name not in found:
+            raise ImportError(name)
+        return found[name]
+
+    monkeypatch.setattr(contestants, "import_module", import_module)
+
+
+@pytest.mark.parametrize("name", ["torch", "cupy"])
+def test_cublas_is_shown_beside_the_rungs_where_a_library_has_it(
+    name: str, swept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(name)
+    installed(monkeypatch, library)
+    running = swept("sgemm", rungs=("sgemm_naive", "cublas"))
+    row = running.figures[-1]
+    assert (row.name, row.error, row.checked, row.params["library"]) == ("cublas", None, True, f"{name} 1.2")
+    assert row.label == "cublas (host clock)"
+    assert row.bytes == running.figures[0].bytes
+    assert running.machine.missing == []
+    assert set(library.asked) == {"highest" if name == "torch" else "high"}, "TF32 is off in PyTorch"
+    assert library.precision == "high", "PyTorch's own setting comes back"
+
+
+def test_pytorch_without_a_gpu_leaves_it_to_cupy(swept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, Library("torch", gpu=False), Library("cupy"))
+    assert swept("sgemm", rungs=("cublas",)).figures[-1].params["library"] == "cupy 1.2"
+
+
+def test_a_machine_without_cublas_says_what_is_missing(swept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, Library("torch", gpu=False))
+    running = swept("sgemm", sizes=(1000, 2000))
+    assert running.machine.missing == ["sgemm cublas: torch finds no GPU, cupy is not installed"]
+    assert len(running.figures) == 8
+
+
+def test_a_wrong_product_of_cublas_is_caught(swept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library("cupy")
+    monkeypatch.setattr(library, "matmul", lambda a, b, out: None)
+    installed(monkeypatch, library)
+    (row,) = swept("sgemm", rungs=("cublas",)).figures
+    assert str(row.error).startswith("wrong result: element (0, 0)")
+
+
+# What is told
+
+
+def test_quoted_times_are_the_recorded_figures() -> None:
+    for rung, its in recorded.SGEMM.items():
+        (figure,) = recorded.figures(rung)
+        assert figure.seconds == pytest.approx(float(its["ms"]) / 1e3)
+
+
+def test_the_last_step_is_not_told_where_it_failed() -> None:
+    rows = made_up.sgemm()
+    assert len(last_steps(rows)) == 2
+    assert last_steps([replace(row, value=None) if row.name == "sgemm_tuned" else row for row in rows]) == []
+
+
+# How long the steps of a transfer were at work, without what they waited for each other.
+
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "results"
+TIMELINES = [
+    (f"{path.parent.name} {row.label}", steps(row.params["timeline"]))
+    for path in sorted(RECORDED.glob("*/transfer.json"))
+    for row in read_run(path).figures
+    if row.params.get("timeline")
+]
+
+
+def up(stream: int, begin: float, end: float) -> Step:
+    return Step("to_device", stream, stream, begin, end)
+
+
+def test_of_uploads_queued_at_once_each_works_from_the_end_of_the_one_before() -> None:
+    queued = [up(0, 0, 1), up(1, 0, 2), up(2, 0, 3), up(3, 0.5, 4)]
+    assert at_work(queued) == [up(0, 0, 1), up(1, 1, 2), up(2, 2, 3), up(3, 3, 4)]
+    assert stages(queued) == {"to_device": 4, "kernel": 0, "to_host": 0}
+
+
+def test_the_order_is_that_of_the_ends() -> None:
+    assert at_work([up(0, 0, 4), up(1, 0, 2)]) == [up(0, 2, 4), up(1, 0, 2)]
+
+
+def test_the_directions_and_the_kernel_do_not_wait_for_each_other() -> None:
+    together = [Step(kind, stream, 0, 0.0, 2.0) for stream, kind in enumerate(KINDS)]
+    assert at_work(together) == together
+
+
+def test_what_comes_after_a_rest_waited_for_nothing() -> None:
+    rested = [up(0, 0, 1), up(1, 3, 4)]
+    assert at_work(rested) == rested
+
+
+@pytest.mark.parametrize(("name", "found"), TIMELINES, ids=[name for name, _ in TIMELINES])
+def test_a_recorded_link_carries_one_copy_a_direction(name: str, found: list[Step]) -> None:
+    whole = max(step.end for step in found) - min(step.begin for step in found)
+    for kind, seconds in stages(found).items():
+        assert seconds <= whole, name
+        working = sorted((step.end, step.begin) for step in at_work(found) if step.what == kind)
+        assert all(begin >= end for (end, _), (_, begin) in pairwise(working)), name
+
+
+def test_a_recorded_rows_stages_are_those_of_its_timeline() -> None:
+    rows = [row for path in RECORDED.glob("*/transfer.json") for row in read_run(path).figures]
+    timed = [row for row in rows if "timeline" in row.params]
+    assert len(timed) >= 40
+    for each in timed:
+        assert stages_of(each) == pytest.approx(stages(steps(each.params["timeline"])), rel=1e-12), each.title
+
+
+def test_a_row_without_stages_has_none() -> None:
+    assert stages_of(figure("transfer", "streams4", 1000, 3.1e-3)) is None

@@ -136,10 +136,3 @@ def test_notebooks_that_are_there_are_overwritten_only_by_force(
     assert not (tmp_path / "01_kernels_and_roofline.ipynb").exists()
     assert cli.main(["notebooks", str(tmp_path), "--force"]) == 0
     assert (tmp_path / "02_precision.ipynb").read_text() != "mine"
-
-
-def test_a_folder_for_notebooks_that_is_a_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["notebooks", str(tmp_path / "file")])
-    assert capsys.readouterr().err.endswith(f"argument DIR: '{tmp_path / 'file'}' is a file; name a folder\n")

@@ -1,4 +1,4 @@
-"""vecadd check: what it measures, what it holds that against, and its exit status."""
+"""vecadd check: what it measures, what it compares that with, and its exit status."""
 
 import errno
 import itertools
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from checks import EASY, Check, earlier, hide_gpus, make_quick, of_id, this_machine
-from imports import ROOT
 
 from vecadd import _core, cli
 from vecadd.bench import machine
@@ -21,7 +20,6 @@ from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
 from vecadd.check.measure import Measured, find_title
-from vecadd.figures import SCHEMA
 
 HOST = ["host add 2^14", "host add 2^10"]
 GPU = [
@@ -203,11 +201,8 @@ def test_a_run_of_several_files_is_one_expectation(without_gpu: None, check: Che
     "text",
     [
         "",
-        "[]",
-        "{}",
         '{"schema": 1, "meta": {}, "rows": []}',
         '{"schema": 1, "meta": {}, "rows": [{"kind": "host"}]}',
-        '{"schema": 1, "meta": 1}',
         '{"meta": {"machine": "x", "limits": {"device": {"read_gbps": 1.0}}}, "rows": []}',
         '{"schema": "vecadd-check", "schema_version": 2}',
         '{"schema": "vecadd-check", "schema_version": 2, "machine": {"machine": "x"}, "findings": [{"id": 1}]}',
@@ -220,19 +215,6 @@ def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert printed.err.startswith(f"vecadd check: {tmp_path}/old.json ")
-
-
-def test_a_file_of_a_newer_schema_is_refused_by_its_version(tmp_path: Path, capsys: Any) -> None:
-    file = tmp_path / "old.json"
-    file.write_text(json.dumps({"schema": SCHEMA + 1, "meta": {}, "rows": []}))
-    assert cli.main(["check", "--expect", str(file)]) == 2
-    assert f"old.json is a result file of schema {SCHEMA + 1};" in capsys.readouterr().err
-
-
-def test_a_check_of_a_newer_version_is_refused_by_it(tmp_path: Path, capsys: Any) -> None:
-    (tmp_path / "old.json").write_text('{"schema": "vecadd-check", "schema_version": 3}')
-    assert cli.main(["check", "--expect", str(tmp_path / "old.json")]) == 2
-    assert "old.json is a file of vecadd check of version 3; this vecadd reads version 2: " in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(capsys: Any) -> None:
@@ -261,14 +243,6 @@ def test_what_a_file_has_of_a_gpu_fails_where_there_is_none(
     assert all("there is no GPU: the driver sees no GPU" in row["meaning"] for row in lost)
     assert severities(content, STREAMING, SMALL) == ["pass", "pass"]
     assert capsys.readouterr().out.endswith("failed: device memory/gpu 0/read, launch/gpu 0/empty kernel\n")
-
-
-def test_a_recorded_run_of_an_h200_fails_where_there_is_no_gpu(without_gpu: None, check: Check) -> None:
-    status, content = check("--expect", str(ROOT / "benchmarks" / "results" / "h200" / "ladder.json"))
-    assert status == 1
-    assert {"device memory/gpu 0/read", "device memory/gpu 0/write", "launch/gpu 0/empty kernel"} <= {
-        each["id"] for each in content["findings"] if each["severity"] == "critical"
-    }
 
 
 def test_what_no_round_measures_is_not_missed(without_gpu: None, check: Check, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory lies."""
+"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory is."""
 
 import os
 from dataclasses import replace
@@ -28,21 +28,28 @@ STATUS = "GPU {0}: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1:
 
 
 @pytest.fixture
-def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """smi(word): an nvidia-smi that says so of the pair, in whose order the GPUs are the other way round."""
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """nvidia_smi(topo, nvlink, index, mig=""): puts an nvidia-smi with these answers first on PATH."""
 
-    def make(word: str) -> None:
-        (tmp_path / "topo").write_text(MATRIX.format(word))
-        (tmp_path / "nvlink").write_text(STATUS.format(0) + STATUS.format(1))
+    def install(topo: str, nvlink: str, index: str, mig: str = "") -> None:
+        for name, text in (("topo", topo), ("nvlink", nvlink), ("index", index), ("mig", mig)):
+            (tmp_path / name).write_text(text)
         tool = tmp_path / "nvidia-smi"
         tool.write_text(
             f'#!/bin/sh\ncase "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
-            "--query-gpu=index*) printf '0, 00000000:9A:00.0\\n1, 00000000:18:00.0\\n' ;;\nesac\n"
+            f"*mig.mode*) cat {tmp_path}/mig ;;\n--query-gpu=index*) cat {tmp_path}/index ;;\nesac\n"
         )
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
-    return make
+    return install
+
+
+@pytest.fixture
+def smi(nvidia_smi: Any) -> Any:
+    """smi(word): an nvidia-smi that says so of the pair, in whose order the GPUs are the other way round."""
+    buses = "0, 00000000:9A:00.0\n1, 00000000:18:00.0\n"
+    return lambda word: nvidia_smi(MATRIX.format(word), STATUS.format(0) + STATUS.format(1), buses)
 
 
 @pytest.mark.parametrize(
@@ -124,23 +131,13 @@ def matrix(*rows: str) -> str:
 
 
 @pytest.fixture
-def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def connected(nvidia_smi: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """connected(status, matrix): the findings of a machine's NVLinks, and how its pairs are connected."""
 
     def make(status: str, matrix: str, divided: str = "") -> tuple[dict[str, Any], dict[tuple[int, int], Connection]]:
         count = matrix.count("GPU") // 2
         facts = [{"pci_domain": 0, "pci_bus": 0x10 + number, "pci_device": 0} for number in range(count)]
-        (tmp_path / "topo").write_text(matrix)
-        (tmp_path / "nvlink").write_text(status)
-        (tmp_path / "index").write_text("".join(f"{n}, 00000000:{0x10 + n:02X}:00.0\n" for n in range(count)))
-        (tmp_path / "mig").write_text(divided)
-        tool = tmp_path / "nvidia-smi"
-        tool.write_text(
-            f'#!/bin/sh\ncase "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
-            f"*mig.mode*) cat {tmp_path}/mig ;;\n--query-gpu=index*) cat {tmp_path}/index ;;\nesac\n"
-        )
-        tool.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        nvidia_smi(matrix, status, "".join(f"{n}, 00000000:{0x10 + n:02X}:00.0\n" for n in range(count)), divided)
         monkeypatch.setattr(topology, "NODES", tmp_path / "none")
         gpus = tuple(replace(H200, index=number) for number in range(count))
         found = findings.find_topology(replace(this_machine(), gpus=gpus), facts, Measured())
@@ -252,7 +249,7 @@ def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
         (UNKNOWN, True, ["info", "info"]),
     ],
 )
-def test_a_pair_is_held_against_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
+def test_a_pair_is_compared_with_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
     found = [next(iter(pair(rate, connection, access).rows.values())).severity for rate in (374.0, 280.0)]
     assert found == severities
 
@@ -431,7 +428,7 @@ def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> N
     assert placed()["numa/node 1/memory"].severity == "warning"
 
 
-def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:
+def test_the_nodes_of_memory_and_gpus_are_told(machine: Path) -> None:
     found = placed()
     assert {id: each.severity for id, each in found.items()} == {
         "numa/node 0/memory": "pass",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from vecadd import _carried, _core, code, ladder
+from vecadd.bench.contestants import load_instruction
 from vecadd.code import Code, difference
 
 # vecadd.ladder.source: the file of each rung, and that of its kernel where it is another.
@@ -91,7 +92,7 @@ def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest
     assert _carried.sources() == in_the_tree
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ValueError, match="no rung is called 'nave'; did you mean naive"):
         ladder.source("nave")
 
@@ -168,22 +169,13 @@ def recording_of_three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["by the tool", "as recorded"])
-def either_way(
-    request: pytest.FixtureRequest, tool: None, recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if request.param == "as recorded":
-        monkeypatch.setattr(code, "FILE", recording_of_three)
-        monkeypatch.setattr(code, "find_disassembler", lambda: None)
-
-
-@pytest.mark.usefixtures("either_way")
+@pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("name", "dtype", "load"),
     [("naive", "float32", "LDG.E"), ("float4", "float32", "LDG.E.128"), ("naive", "int8", "LDG.E.U8"),
      ("half2", "float16", "LDG.E"), ("naive", "complex128", "LDG.E.64")],
 )  # fmt: skip
-def test_machine_code_holds_the_rungs_load(name: str, dtype: str, load: str) -> None:
+def test_machine_code_has_the_rungs_load(name: str, dtype: str, load: str) -> None:
     listing = ladder.sass(name, dtype, arch="sm_90")
     assert load in re.findall(r"\bLDG[.\w]*", listing)
     assert listing.caption == f"{name}, {dtype}, sm_90"
@@ -235,6 +227,52 @@ def test_dtypes_of_one_component_share_a_kernel_and_others_do_not() -> None:
 )
 def test_a_transfer_shows_the_kernel_that_it_launches(name: str, launched: str) -> None:
     assert ladder.sass(name, arch="sm_90") == ladder.sass(launched, arch="sm_90")
+
+
+# rungs()["load"]: each kernel loads by the instruction that its row names.
+
+
+DEVICE_RUNGS = [name for name, rung in RUNGS.items() if rung["kind"] == "device"]
+LOAD = re.compile(r"\b(?:LDG|LDGSTS|UBLKCP|UTMALDG)\b[.\w]*")
+
+
+def width(load: str) -> int:
+    """Bits of a load from global memory into registers or shared memory; bulk copies are any size."""
+    if load.startswith("U"):
+        return 1 << 20
+    return next((bits for bits in (128, 64, 16, 8) if re.search(rf"\.[US]?{bits}\b", load)), 32)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tool")
+@pytest.mark.parametrize("name", DEVICE_RUNGS)
+def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
+    """For float32 or, of a precision rung, float16."""
+    load, found = RUNGS[name]["load"], LOAD.findall(ladder.sass(name, arch="sm_90"))
+    assert found.count(load) >= RUNGS[name]["loads_in_flight"]
+    widest = {each for each in found if width(each) >= width(load)}
+    assert widest == {load}, "besides it a kernel has narrower loads alone: those of its tail"
+
+
+@pytest.mark.usefixtures("tool")
+@pytest.mark.parametrize("bytes_", [16, 8, 4])
+@pytest.mark.parametrize("through_l1", [0, 1])
+def test_an_asynchronous_copy_is_named_by_its_width_and_way(bytes_: int, through_l1: int) -> None:
+    """Copies of less than 16 bytes have no way past the L1."""
+    way = f"async_copy_addI13f32_componentLj{bytes_}ELb{int(through_l1 or bytes_ < 16)}ELj2E"
+    (kernel,) = [name for name in code.find_cubins()["sm_90"] if way in name]
+    loads = LOAD.findall(code.disassemble([kernel], "sm_90")[kernel])
+    named = load_instruction(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
+    assert {load for load in loads if load.startswith("LDGSTS")} == {named}
+
+
+@pytest.mark.parametrize("name", DEVICE_RUNGS)
+def test_a_load_is_as_wide_as_the_row_says(name: str) -> None:
+    load = RUNGS[name]["load"]
+    if load.startswith("U"):
+        assert RUNGS[name]["bytes_per_load"] == 16, "a thread's share of a bulk copy"
+    else:
+        assert width(load) == 8 * RUNGS[name]["bytes_per_load"]
 
 
 @pytest.mark.usefixtures("tool")
@@ -308,7 +346,7 @@ def test_a_build_for_other_architectures_records_nothing(tmp_path: Path, monkeyp
     assert code.read_recording() == {}
 
 
-def test_a_recording_holds_the_kernels_of_its_rungs_alone(
+def test_a_recording_has_the_kernels_of_its_rungs_alone(
     recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "FILE", recording_of_three)
@@ -372,6 +410,6 @@ def test_addresses_do_not_count_but_other_numbers_do() -> None:
     assert (diff.language, diff.caption) == ("diff", "one → two")
 
 
-def test_a_kind_of_code_that_is_none_is_refused() -> None:
+def test_an_unknown_kind_of_code_is_refused() -> None:
     with pytest.raises(ValueError, match="what must be 'source' or 'sass', not 'ptx'"):
         ladder.diff("naive", "float4", "ptx")  # type: ignore[arg-type]

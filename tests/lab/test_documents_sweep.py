@@ -1,22 +1,20 @@
-"""vecadd bench documents: each experiment of the documents with what it is compared with, at the documents' sizes."""
+"""vecadd bench documents: each experiment with what it is compared with, at the documents' sizes; cold starts."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from made_up import plain_figure
+from conftest import child_environment
 
 from vecadd import _core
-from vecadd.bench import recorded
+from vecadd.bench import cold, recorded
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, Pattern
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine
-from vecadd.bench.sweeps import documents, make_tables
+from vecadd.bench.sweeps import documents
 from vecadd.bench.sweeps.documents import DOWNLOADS
-from vecadd.figures import Figure
 
 pytestmark = pytest.mark.no_native
 
@@ -103,28 +101,35 @@ def test_a_download_into_untouched_pages_gets_other_memory_each_time(
     assert used.out.ctypes.data not in targets
 
 
-def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Figure:
-    return plain_figure(sweep="documents", name=rung, n=n, value=seconds, params={"experiment": experiment, **params})
+# Cold starts: what a program that has just begun pays, in a process of its own.
+
+GPU_STAGES = ["import", "operands", "driver", "context", "upload", "launch", "download"]
 
 
-def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_that_size(device: int) -> None:
-    rows = [
-        row("sizes", "single_thread", 10**6, 40e-3),
-        row("sizes", "single_block", 10**6, 4e-3),
-        row("sizes", "single_block", 10**8, 100e-3),
-        row("tails", "float4", 2**20, 5e-6, parameters={"tail": 2}),
-        row("gpudirect", "gpudirect_rdma", 0, None, says="not measured: no card"),
-    ]
-    sizes, tails = make_tables(rows)  # of GPUDirect 0.2.0 recorded words alone
-    assert [line and line.cells[-2:] for line in sizes.lines] == [
-        ("-", "47.2 ms (004b)"), ("10 x", ""), None, ("-", "104 ms (004a)"), None
-    ]  # fmt: skip
-    assert sizes.notes[:2] == [f"expected: {documents.EXPECTED['sizes'][1]}", documents.FIRST]
-    assert tails.lines[0] is not None
-    assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
+@pytest.fixture
+def same_vecadd(monkeypatch):
+    """Children of the code under test load the extension that this process has."""
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 
 
-def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
-    rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
-    (table,) = make_tables(rows)
-    assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]
+def test_a_cold_start_has_the_seconds_of_each_stage(device, same_vecadd):
+    found = cold.measure(n=1000)
+    assert found["n"] == 1000
+    for where, stages in (("gpu", GPU_STAGES), ("cpu", ["import", "operands", "add"])):
+        seconds = found[where]
+        assert seconds["checked"] is True
+        assert [name for name in seconds if name in cold.STAGES] == stages
+        assert all(seconds[name] > 0 for name in stages)
+        assert sum(seconds[name] for name in stages) <= seconds["program"] <= seconds["process"]
+        assert seconds["own"] == seconds["program"] - seconds["import"]
+    assert 0 < found["gpu"]["kernel"] <= found["gpu"]["launch"]
+
+
+def test_a_cold_start_without_a_gpu_says_why(double, same_vecadd):
+    double.devices(0)
+    with pytest.raises(RuntimeError, match=r"a cold start on the gpu failed: .*the driver sees no GPU"):
+        cold.measure(n=10)
+
+
+def test_its_row_is_one_that_the_documents_have():
+    assert cold.ROW in {figure.rung for figure in recorded.FIGURES}

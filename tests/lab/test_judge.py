@@ -98,7 +98,7 @@ WRITTEN = {
     "a number for a GPU": """b"{'gpu': 5, 'persisting': 0}\"""",
     "a number for a reason": """b"{'raised': 5}\"""",
     "too few regions": """b"{'regions': [(0, 0, 0, 0, 0)]}\"""",
-    "more signs than a parser holds": 'b"-" * 200_000 + b"1"',
+    "more signs than a parser takes": 'b"-" * 200_000 + b"1"',
     "more terms than a parser follows": 'b"1" + b"+1j" * 100_000',
 }
 PIPES = """
@@ -147,7 +147,7 @@ def test_it_is_timed_near_the_sizes_that_were_asked_for(accepted: Verdict) -> No
     assert 200 - 200 // 64 <= small.n <= 200
 
 
-def test_it_stands_beside_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
+def test_it_is_compared_with_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
     for size in accepted.sizes:
         low, middle, high = size.seconds
         assert 0 < low <= middle <= high
@@ -163,36 +163,13 @@ def test_what_fits_in_the_l2_has_no_limit(accepted: Verdict) -> None:
     assert [size.limit for size in accepted.sizes] == [None, None]
 
 
-def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_larger_one_has_its_share_of_the_limit_and_is_tested_for_foresight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MORE", float("inf"))  # times mean nothing here
     verdict = judge(vecadd.add, sizes=[180_000], rounds=1)
     (size,) = verdict.sizes
     assert size.limit == size.bytes / (1e9 * GBPS)
     assert size.share == size.limit / size.seconds[1]
     assert "in a known order" in verdict.checked[-1]
-
-
-@pytest.mark.parametrize(
-    ("part", "n", "words"),
-    [
-        ({"device": {"gbps": 1e-3}}, 180_000, "where the memory takes "),
-        ({"launch": {"kernel_seconds": 100.0}}, 6000, "where a kernel that does nothing takes 90 s at least"),
-    ],
-    ids=["memory", "launch"],
-)
-def test_a_time_that_nothing_allows_is_rejected(
-    part: dict[str, Any], n: int, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "MORE", float("inf"))
-    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | part)
-    verdict = judge(vecadd.add, sizes=[n], rounds=1)
-    assert verdict.kind == "returned early"
-    assert words in verdict.words
-
-
-def test_a_tiny_addition_may_be_quicker_than_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_probe_limits", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
-    assert judge(vecadd.add, sizes=[200], rounds=1).accepted
 
 
 def test_the_asked_size_is_shown_beside_the_timed_one() -> None:
@@ -362,7 +339,7 @@ def test_help_says_that_it_is_no_sandbox(capsys: pytest.CaptureFixture[str]) -> 
     assert "no sandbox" in capsys.readouterr().out
 
 
-# Where the arrays of a judged call lie: apart, in their memory, and aligned as was asked.
+# Where the arrays of a judged call are: apart, in their memory, and aligned as was asked.
 
 
 ROOMS = [GuardedArrays(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]
@@ -482,7 +459,7 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
     assert raised.value.finding.words.endswith(words)
 
 
-def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bounds_of_a_time_are_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
     timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     held: list[float] = []

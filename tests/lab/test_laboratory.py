@@ -1,6 +1,8 @@
 """The notebooks' hand: measured where that is possible, else recorded, and which of the two it was."""
 
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where what is recorded lies: empty."""
+    """Where recorded results are: empty."""
     monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
     return tmp_path
 
@@ -90,7 +92,7 @@ def test_a_folder_of_results_that_is_not_there_is_named(monkeypatch: pytest.Monk
         ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\?"),
     ],
 )
-def test_a_rung_or_a_dtype_that_is_none_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
+def test_an_unknown_rung_or_dtype_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         laboratory.measure("ladder", **axes)
 
@@ -110,7 +112,7 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
     assert capsys.readouterr().out.endswith("us; nothing is expected of it by a build without CUDA\n")
 
 
-def test_a_sweep_that_is_none_is_refused() -> None:
+def test_an_unknown_sweep_is_refused() -> None:
     with pytest.raises(ValueError, match="no sweep is called 'laddder'; did you mean ladder\\?"):
         laboratory.measure("laddder")
 
@@ -188,7 +190,7 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
     assert second == "no_such: no row"
 
 
-def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prediction_is_shown_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     gpu = {**made_up.META["gpu"][0], "memory": 140 << 30}
     probed = {
         "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},
@@ -280,3 +282,56 @@ def test_without_kernels_or_a_disassembler_a_line_says_why_there_is_no_code(
     monkeypatch.setattr(_core, "CUDA_BUILD", False)
     assert laboratory.code("naive") is None
     assert capsys.readouterr().out == "naive: a build without CUDA has no kernels to show\n"
+
+
+# A reader's guess is set beside the figure and scored; without one, the notebook runs on.
+
+
+@pytest.mark.parametrize(
+    ("yours", "says"),
+    [
+        (200, "You are not off: right, 3 of 3 points."),
+        (210, "You are 1.05 x as high: right, 3 of 3 points."),
+        (250, "You are 1.25 x as high: close, 2 of 3 points."),
+        (160, "You are 1.25 x as low: close, 2 of 3 points."),
+        (1000, "You are 5 x as high: the right order of magnitude, 1 of 3 points."),
+        (1, "You are 200 x as low: far off, 0 of 3 points."),
+    ],
+)
+def test_a_guess_gets_points_by_how_many_times_it_is_off(
+    yours: float, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    laboratory.guess("time of naive", yours, unit="us").score(200)
+    assert capsys.readouterr().out == f"time of naive: you said {yours} us, it is 200 us. {says}\n"
+
+
+@pytest.mark.parametrize("figure", [0, -1.5])
+def test_a_figure_that_is_not_above_zero_is_far_off(figure: float, capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.guess("gain", 2).score(figure)
+    assert re.fullmatch(r"gain: you said 2.*, it is .*: far off, 0 of 3 points\.\n", capsys.readouterr().out)
+
+
+def test_without_a_guess_the_figure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.guess("gain", unit="x").score(1.285)
+    line = "gain: it is 1.28 x; you gave no guess.\n"
+    assert capsys.readouterr().out == line
+
+
+def test_what_was_not_measured_gives_no_points(capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.guess("gain", 2).score(None)
+    assert capsys.readouterr().out == "gain: not measured, so that no guess is wrong.\n"
+
+
+@pytest.mark.parametrize(
+    ("yours", "error", "says"),
+    [
+        (0, ValueError, "a guess is a number greater than 0, not 0: 'gain'"),
+        (-2.0, ValueError, "greater than 0, not -2.0"),
+        (math.nan, ValueError, "greater than 0, not nan"),
+        (math.inf, ValueError, "greater than 0, not inf"),
+        ("2", TypeError, "a guess is a number or None, not str: 'gain'"),
+    ],
+)
+def test_a_guess_that_no_figure_can_be_is_refused(yours: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        laboratory.guess("gain", yours)

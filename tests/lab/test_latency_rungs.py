@@ -25,10 +25,6 @@ def numpys_chain(a: np.ndarray, b: np.ndarray, adds: int) -> np.ndarray:
     return out
 
 
-def test_names_are_in_the_order_in_which_one_leads_to_the_next():
-    assert ladder.names("latency") == ["launch_loop", "graph", "pdl", "pdl_trigger", "graph_pdl_trigger", "batched"]
-
-
 @pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.parametrize("adds", [1, 2, 7, 1000])
 @pytest.mark.parametrize("n", [0, 1, 3, 1003])

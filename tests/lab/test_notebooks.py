@@ -1,4 +1,4 @@
-"""The notebooks: they run from top to bottom where there is no GPU, hold no output, and speak of what exists.
+"""The notebooks: they run from top to bottom where there is no GPU, have no output, and speak of what exists.
 
 They share a kernel, which takes two seconds to start and to import what all import; with VECADD_TEST_KERNELS=each every
 one has its own, as a reader's has.
@@ -109,33 +109,26 @@ def test_there_is_one_for_each_founding_document_between_one_for_beginners_and_o
 
 
 @every
-def test_no_output_is_committed(path: Path) -> None:
+def test_no_output_is_committed_and_its_own_pictures_have_alternative_texts(path: Path) -> None:
     for cell in cells(path, "code"):
         assert (cell.outputs, cell.execution_count) == ([], None)
     assert read(path).metadata.kernelspec.name == "python3"
     assert set(read(path).metadata) == {"kernelspec", "language_info"}
+    for cell in cells(path, "markdown"):
+        assert re.findall(r"!\[\s*\]|<img(?![^>]* alt=\"[^\"]+\")", cell.source) == []
 
 
 @every_lesson
-def test_it_is_short_and_ends_in_exercises(path: Path) -> None:
+def test_it_is_short_shows_code_scores_the_readers_guesses_and_ends_in_exercises(path: Path) -> None:
     assert 10 <= len(read(path).cells) <= 26
     assert "## Exercises\n" in read(path).cells[-1].source
-
-
-@every_lesson
-def test_it_has_the_reader_guess_and_scores_each_guess(path: Path) -> None:
     source = "\n".join(cell.source for cell in cells(path, "code"))
+    assert re.search(r"^laboratory\.code\(", source, re.MULTILINE)
     asked = re.findall(r"^(\w+) = laboratory\.guess\((.*?)\)$", source, re.MULTILINE | re.DOTALL)
     assert len(asked) >= 2
     assert all(", None" in words for _, words in asked), "a reader's number is none of ours"
     for name, _ in asked:
         assert re.search(rf"\b{name}\.score\(", source) or re.search(rf", {name}\)", source), name
-
-
-@every_lesson
-def test_it_shows_the_code_of_a_rung(path: Path) -> None:
-    source = "\n".join(cell.source for cell in cells(path, "code"))
-    assert re.search(r"^laboratory\.code\(", source, re.MULTILINE)
 
 
 def test_each_exercise_has_its_solution() -> None:
@@ -231,17 +224,6 @@ def test_it_runs_in_a_build_without_cuda() -> None:
     assert re.search(
         r"^float4: measured \S+ us; nothing is expected of it by a build without CUDA$", text, re.MULTILINE
     )
-
-
-@every
-def test_its_own_pictures_have_alternative_texts(path: Path) -> None:
-    for cell in cells(path, "markdown"):
-        assert re.findall(r"!\[\s*\]|<img(?![^>]* alt=\"[^\"]+\")", cell.source) == []
-
-
-def texts(node: ast.AST) -> set[str]:
-    """The strings written in an expression."""
-    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 @pytest.mark.gpu

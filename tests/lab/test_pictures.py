@@ -1,11 +1,11 @@
-"""Pictures of a run: what each shows, how it is called, where it says its data come from, and that nothing leaks."""
+"""Pictures of a run, and diagrams: what each shows, how it is called, where its data come from, and nothing leaks."""
 
 import io
 import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from conftest import child_environment
 from made_up import PICTURED, figure, run
 
+from vecadd import laboratory, model
 from vecadd.bench import plot
 from vecadd.bench.sweeps import SWEEPS, draw_run, list_pictures
 from vecadd.figures import Figure, read_run, write_run
@@ -22,8 +23,11 @@ from vecadd.figures import Figure, read_run, write_run
 matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes  # noqa: E402  a machine with a GPU may be without it
+from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.figure import Figure as Drawing  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
+
+from vecadd import diagrams  # noqa: E402
 
 pytestmark = pytest.mark.no_native
 
@@ -281,7 +285,7 @@ def test_words_have_room(name: str) -> None:
 
 
 def assert_words_have_room(drawing: Drawing) -> None:
-    """Titles and legends lie inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
+    """Titles and legends are inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
     with plot.applied_style():
         drawing.draw_without_rendering()
 
@@ -303,3 +307,77 @@ def assert_words_have_room(drawing: Drawing) -> None:
             ]
             for before, after in pairwise(boxes(tick.label1 for tick in ticks)):
                 assert not before.overlaps(after), [tick.label1.get_text() for tick in ticks]
+
+
+# The diagrams: their words have room, and what they count is counted, not written.
+
+every = pytest.mark.parametrize("name", diagrams.DIAGRAMS)
+
+
+@every
+def test_its_words_are_on_the_sheet_on_no_others_and_fit_into_their_boxes(name: str) -> None:
+    figure = diagrams.draw(name)
+    with plot.applied_style():
+        figure.draw_without_rendering()
+    boxes = {text.get_text() + str(text.get_position()): text.get_window_extent() for text in figure.axes[0].texts}
+    for box in boxes.values():
+        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
+    assert [(a, b) for a, b in combinations(boxes, 2) if boxes[a].overlaps(boxes[b])] == []
+    (axes,) = figure.axes
+    frames = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, Rectangle)]
+    for text in axes.texts:
+        words = text.get_window_extent()
+        x, y = (words.x0 + words.x1) / 2, (words.y0 + words.y1) / 2
+        about = [frame for frame in frames if frame.contains(x, y)]
+        assert all(frame.x0 <= words.x0 and words.x1 <= frame.x1 for frame in about), text.get_text()
+
+
+@every
+def test_words_on_a_fill_can_be_read_in_grey(name: str) -> None:
+    (axes,) = diagrams.draw(name).axes
+    for patch in axes.patches:
+        if isinstance(patch, Rectangle):
+            centre = (patch.get_x() + patch.get_width() / 2, patch.get_y() + patch.get_height() / 2)
+            worded = any(text.get_position() == centre for text in axes.texts)
+            red, green, blue = to_rgb(patch.get_facecolor())
+            assert not worded or 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+
+
+@every
+def test_a_notebook_gets_it_with_its_text(name: str) -> None:
+    png, metadata = laboratory.diagram(name)._repr_png_()
+    assert png.startswith(b"\x89PNG")
+    assert metadata["alt"] == diagrams.DIAGRAMS[name].text
+    assert len(metadata["alt"]) > 100
+
+
+def test_an_unknown_diagram_is_refused_and_a_near_one_named() -> None:
+    with pytest.raises(ValueError, match=r"no diagram is called 'thread'; did you mean threads\?"):
+        laboratory.diagram("thread")
+
+
+@pytest.mark.parametrize(
+    ("first", "stride", "touched"), [(0, 1, 4), (1, 1, 5), (8, 1, 4), (0, 2, 8), (0, 8, 32), (0, 32, 32)]
+)
+def test_sectors_that_a_warps_loads_touch_are_counted(first: int, stride: int, touched: int) -> None:
+    assert len(diagrams.sectors(first, stride)) == touched
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 64])
+def test_the_copy_engines_take_as_long_as_the_model_says(parts: int) -> None:
+    assert diagrams.end(parts) == pytest.approx(model.overlap(diagrams.UP, diagrams.ADD, diagrams.DOWN, parts))
+
+
+def test_an_engine_does_one_thing_at_a_time_and_a_part_one_step_after_the_other() -> None:
+    spans = diagrams.schedule(4)
+    for engine in spans.values():
+        assert all(before[1] <= after[0] for before, after in pairwise(engine))
+    for up, add, down in zip(spans["to_device"], spans["kernel"], spans["to_host"], strict=True):
+        assert up[1] <= add[0] < add[1] <= down[0]
+
+
+def test_padding_spreads_a_column_over_all_banks() -> None:
+    for column in range(diagrams.BANKS):
+        assert {diagrams.bank(row, column, 0) for row in range(diagrams.BANKS)} == {column}
+        assert {diagrams.bank(row, column, 1) for row in range(diagrams.BANKS)} == set(range(diagrams.BANKS))

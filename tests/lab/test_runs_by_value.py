@@ -35,7 +35,7 @@ def slower(figure: Figure, factor: float) -> Figure:
 
 
 @FACTORS
-def test_a_bench_beside_itself_is_the_same_and_so_many_times_as_slow_beside_a_slower_one(
+def test_a_bench_beside_itself_is_the_same_and_slower_by_the_factor_beside_a_faster_one(
     factor: float, tmp_path: Path
 ) -> None:
     sides = []

@@ -100,13 +100,6 @@ def test_a_table_is_a_grid_then_a_smaller_grid_then_paragraphs(width: int | None
     assert text(fixed(), width) == shown
 
 
-def test_a_pipe_gets_every_column_however_many_there_are() -> None:
-    table = Table("wide", columns(*(f"column {at}" for at in range(40))), optional_columns=("column 7",))
-    table.add(*map(str, range(40)))
-    first, *_ = text(table, None).splitlines()
-    assert first.split("  ") == [f"column {at}" for at in range(40)]
-
-
 # What a terminal is told
 
 
@@ -177,15 +170,6 @@ def test_heads_and_failures_are_coloured_on_a_terminal(terminal: tuple[TextIO, i
     assert "\x1b[31mthird     failed\x1b[0m\n" in shown
 
 
-@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_control_sequence_where_none_is_wanted(
-    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
-    monkeypatch.setenv(name, value)
-    Screen(terminal[0]).show([fixed()])
-    assert "\x1b" not in told(terminal)
-
-
 def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal[0])
     with _command.status_line("bench") as tell:
@@ -194,16 +178,3 @@ def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkey
         tell("12/50 " + "0123456789 " * 9)
         assert told(terminal) == "\r\x1b[Kbench: 12/50 0123456789 0123456789 0123456789 ..."
     assert told(terminal) == "\r\x1b[K"
-
-
-@pytest.mark.parametrize("plain", ["TERM=dumb", "pipe"])
-def test_no_status_line_where_it_could_not_be_erased(
-    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, plain: str
-) -> None:
-    file = io.StringIO() if plain == "pipe" else terminal[0]
-    monkeypatch.setattr("sys.stderr", file)
-    monkeypatch.setenv("TERM", "dumb")
-    with _command.status_line("bench") as tell:
-        tell("probing")
-    print("end", file=file)
-    assert (file.getvalue() if isinstance(file, io.StringIO) else told(terminal)) == "end\n"

@@ -71,7 +71,7 @@ def found_at(rows: Sequence[tuple[int, LaunchConfig]]) -> list[LaunchConfig]:
     ],
     ids=str,
 )
-def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
+def test_a_winner_counts_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
     rows = table(SHIPPED, SIZES, won)
     assert found_at(rows) == expected
     assert rows[0][0] == 0
@@ -83,7 +83,7 @@ def test_the_builds_own_thresholds_stay_where_nothing_won() -> None:
     assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, HELD)]
 
 
-def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
+def test_lines_are_kept_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
     small, large, other = (list(candidates(size, 1000, cc)) for size, cc in ((1999, 90), (2000, 90), (2000, 100)))
     assert small == other
     assert {config.loads for config in small} == {0}
@@ -122,9 +122,9 @@ class Rounds:
         ({"int8": (1.01, 1.02, 1.03)}, None),
         ({"int8": (0.99, 1.02, 1.03)}, FAST),
     ],
-    ids=["faster", "not surely", "slower in int8", "no slower in int8"],
+    ids=["faster", "not significantly", "slower in int8", "no slower in int8"],
 )
-def test_a_recipe_wins_where_it_is_surely_faster_and_loses_in_no_dtype(
+def test_a_recipe_wins_where_it_is_significantly_faster_and_loses_in_no_dtype(
     ratios: dict[str, tuple[float, float, float]], won: LaunchConfig | None
 ) -> None:
     words, config = tune._search_size(Rounds(ratios), 5000, PLAIN)
@@ -162,18 +162,6 @@ def test_a_wrong_sum_ends_the_search(device: int, brief: None, monkeypatch: pyte
 def test_a_folder_that_is_made_for_the_files_is_its_users_alone(folder: Path) -> None:
     tune.write(KEY, ROWS)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [lambda b: b[:-1], lambda b: b[:40], lambda b: b"", lambda b: b.replace(b"256", b"2s6"), lambda b: b[::-1]],
-    ids=["one byte short", "half", "empty", "letter", "backwards"],
-)
-def test_a_spoiled_file_is_as_if_it_were_not_there(spoil: Callable[[bytes], bytes]) -> None:
-    path = tune.write(KEY, ROWS)
-    path.write_bytes(spoil(path.read_bytes()))
-    assert rows_of(KEY) is None
-    assert tuned_words(KEY) == "not tuned; `vecadd tune device` measures this GPU"
 
 
 def test_a_key_of_two_lines_has_no_file() -> None:
@@ -287,6 +275,6 @@ def test_additions_go_by_the_file_that_was_there_when_the_gpu_was_first_used(dev
     assert child(code).stdout.splitlines() == shipped
 
 
-def test_an_ordinal_that_is_none_is_refused(device: int) -> None:
+def test_an_unknown_ordinal_is_refused(device: int) -> None:
     with pytest.raises(ValueError, match="there is no device 99"):
         _core.device_launch_configs(99)
