@@ -20,7 +20,7 @@ from vecadd import cli
 from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
 from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Rejection, Session
-from vecadd.judge.verdict import Timed
+from vecadd.judge.verdict import Size
 from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
@@ -408,6 +408,8 @@ RUNGS = [{"name": name} for name in ("slow", "near", "refuses", "tuned")]
 class MadeUp:
     """A session whose calls take what a test gives them, in order; the contestant's first calls take longer."""
 
+    itemsize = 4
+
     def __init__(self) -> None:
         self.order: list[str | None] = []
         self.random = SimpleNamespace(shuffle=lambda names: None)
@@ -437,9 +439,9 @@ class MadeUp:
 def test_the_nearest_rung_is_that_whose_best_look_is_nearest_to_the_last_warm_call() -> None:
     session = MadeUp()
     timed = verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
-    assert timed == Timed(
-        asked=1000, n=993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0), rung="near",
-        rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
+    assert timed == Size(
+        asked=1000, n=993, bytes=3 * 4 * 993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0),
+        rung="near", rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
     )  # fmt: skip
     looks = [None] * 3 + ["slow"] * 3 + ["near"] * 3 + ["refuses"] + ["tuned"] * 3
     assert session.order == [*looks, *[None, "tuned", "near"] * 3, "dropped"]
@@ -472,7 +474,7 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
 def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
     n: int, seconds: float, words: str | None
 ) -> None:
-    timed = Timed(n, n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    timed = Size(n, n, 12 * n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     if words is None:
         run._refuse_impossible_time(timed, 1e-6, 2e-6)
         return
@@ -484,7 +486,7 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
 
 def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
-    timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    timed = Size(10**6, 10**6, 12 * 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     held: list[float] = []
     monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
     monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: held.extend(least))

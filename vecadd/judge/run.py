@@ -7,6 +7,7 @@ import secrets
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -200,18 +201,16 @@ def _time_size(
     tell(f"timing {n} elements")
     candidates = verdict.find_candidates(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
     timed = verdict.time_size(session, n, candidates, rounds)
-    itemsize = session.itemsize
-    limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
-    nbytes = model.bytes_moved(timed.n, itemsize)
     rate = 1e9 * probed["device"]["gbps"]
-    limit = nbytes / rate if nbytes > gpu["l2"] else None
-    _refuse_impossible_time(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
-    return Size.of(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
+    memory = (timed.bytes - gpu["l2"]) / rate / FASTER
+    _refuse_impossible_time(timed, memory, EMPTY * probed["launch"]["kernel_seconds"])
+    limit = timed.bytes / rate if timed.bytes > gpu["l2"] else None
+    return replace(timed, limit=limit, advice=_advise(gpu, dtype, timed, rung, model.Limits.of(probed)))
 
 
-def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) -> None:
-    """Raises FoundError for a time that the memory, or a launch, does not allow."""
+def _refuse_impossible_time(timed: Size, memory: float, kernel: float) -> None:
+    """Raises RejectedError for a time that the memory, or a launch, does not allow."""
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
     if seconds < memory:
@@ -224,7 +223,7 @@ def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) 
 
 
 def _advise(
-    gpu: dict[str, Any], dtype: str, timed: verdict.Timed, rung: dict[str, Any], limits: model.Limits
+    gpu: dict[str, Any], dtype: str, timed: Size, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
     """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
     what that takes."""

@@ -180,8 +180,8 @@ class RejectedError(Exception):
 
 
 class Session:
-    """A child with a contestant, its GPU's facts, and the questions to it. Raises FoundError for an answer that shows
-    what rejects it."""
+    """A child with a contestant, its GPU's facts, and the questions to it. Raises RejectedError for an answer that
+    shows what rejects it."""
 
     def __init__(self, child: Child, gpu: dict[str, Any], itemsize: int, timeout: float, persisting: int = 0) -> None:
         self.child, self.gpu, self.itemsize, self.timeout = child, gpu, itemsize, timeout
@@ -251,7 +251,7 @@ class Session:
         return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
 
     def check_functions(self) -> None:
-        """Raises FoundError where functions of the clocks or the checkers are replaced by now."""
+        """Raises RejectedError where functions of the clocks or the checkers are replaced by now."""
         names = self._ask(ask="replaced")["replaced"]
         if names:
             raise RejectedError(Rejection("replaces functions", ", ".join(names[:5])))
@@ -325,7 +325,7 @@ Place = tuple[str, GuardedArrays, tuple[int, int, int]]
 
 
 def check_foresight(session: Session) -> str:
-    """Raises FoundError for a contestant that is; else gives a line on what was compared."""
+    """Raises RejectedError for a contestant that is; else gives a line on what was compared."""
     n = 2 * session.gpu["l2"] // (3 * session.itemsize)
     places: list[Place] = []
     for index in range(SETS):

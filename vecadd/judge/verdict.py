@@ -19,19 +19,43 @@ LOOKS = 3  # calls of each rung before the rounds, to find the nearest
 ROUNDS = 40
 
 
+Interval = tuple[float, float, float]  # low, median, high
+
+
 @dataclass(frozen=True)
-class Timed:
-    """Seconds at a size drawn near the asked one: the contestant's median with its 95 % interval, tuned's and the
-    nearest rung's medians, and how many times as long as each of both the contestant takes: low, median, high."""
+class Size:
+    """A contestant's time at n elements, drawn near the ``asked`` number, in seconds: the median with its 95 %
+    interval, beside ``tuned``, the nearest rung and the limit, which is None where the arrays fit in the L2.
+    ``over_tuned`` and ``over_rung`` are its times as a multiple of theirs, by rounds. ``advice`` says what to try
+    next."""
 
     asked: int
     n: int
-    seconds: tuple[float, float, float]
+    bytes: int
+    seconds: Interval
     tuned: float
-    over_tuned: tuple[float, float, float]
+    over_tuned: Interval
     rung: str
     rung_seconds: float
-    over_rung: tuple[float, float, float]
+    over_rung: Interval
+    limit: float | None = None
+    advice: tuple[str, ...] = ()
+
+    @property
+    def gbps(self) -> float:
+        """GB/s of all three arrays, at the median."""
+        return self.bytes / self.seconds[1] / 1e9
+
+    @property
+    def share(self) -> float | None:
+        """Of the limit; None without one."""
+        return None if self.limit is None else self.limit / self.seconds[1]
+
+    @property
+    def placed(self) -> str:
+        """Its place on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
+        low, _, high = self.over_rung
+        return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
 
 
 def find_candidates(dtype: str, capability: int) -> list[dict[str, Any]]:
@@ -47,8 +71,8 @@ def find_candidates(dtype: str, capability: int) -> list[dict[str, Any]]:
     ]
 
 
-def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Timed:
-    """Times one size, near n."""
+def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Size:
+    """Times one size, near n; the limit and the advice are for the caller to add."""
     near = session.near(n)
     room = session.stage(near)
     where = f"{near} elements, timed"
@@ -64,15 +88,16 @@ def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]],
         for name in order:
             samples[name].append(session.seconds(room, where, rung=name))
     session.drop()
-    return Timed(
-        n,
-        near,
-        interval(samples[None]),
-        statistics.median(samples[TUNED]),
-        paired_interval(samples[None], samples[TUNED]),
-        nearest,
-        statistics.median(samples[nearest]),
-        paired_interval(samples[None], samples[nearest]),
+    return Size(
+        asked=n,
+        n=near,
+        bytes=bytes_moved(near, session.itemsize),
+        seconds=interval(samples[None]),
+        tuned=statistics.median(samples[TUNED]),
+        over_tuned=paired_interval(samples[None], samples[TUNED]),
+        rung=nearest,
+        rung_seconds=statistics.median(samples[nearest]),
+        over_rung=paired_interval(samples[None], samples[nearest]),
     )
 
 
@@ -92,55 +117,12 @@ def _time_candidates(
 
 # What a judgement came to: for a terminal, a notebook, a file and a test.
 
-Interval = tuple[float, float, float]  # low, median, high
-
 METHOD = (
     "each call on operands that are new and become ready only when the GPU comes to it, at a place drawn at random; "
     "out, both operands and the memory around them compared bit for bit right behind it, in the order of its stream; "
     "times by CUDA events, behind an addition of other arrays that fills the L2 where the operands are not small, "
     "medians of interleaved rounds with their 95 % interval; limits from probes in a process of their own"
 )
-
-
-@dataclass(frozen=True)
-class Size:
-    """A contestant's time at n elements, drawn near the ``asked`` number, in seconds: the median with its 95 %
-    interval, beside ``tuned``, the nearest rung and the limit, which is None where the arrays fit in the L2.
-    ``over_tuned`` and ``over_rung`` are its times as a multiple of theirs, by rounds. ``advice`` says what to try
-    next."""
-
-    asked: int
-    n: int
-    bytes: int
-    seconds: Interval
-    tuned: float
-    over_tuned: Interval
-    rung: str
-    rung_seconds: float
-    over_rung: Interval
-    limit: float | None
-    advice: tuple[str, ...]
-
-    @classmethod
-    def of(cls, timed: Timed, itemsize: int, limit: float | None, advice: Iterable[str]) -> "Size":
-        """The timed calls, with the limit in seconds."""
-        return cls(bytes=bytes_moved(timed.n, itemsize), limit=limit, advice=tuple(advice), **asdict(timed))
-
-    @property
-    def gbps(self) -> float:
-        """GB/s of all three arrays, at the median."""
-        return self.bytes / self.seconds[1] / 1e9
-
-    @property
-    def share(self) -> float | None:
-        """Of the limit; None without one."""
-        return None if self.limit is None else self.limit / self.seconds[1]
-
-    @property
-    def placed(self) -> str:
-        """Its place on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
-        low, _, high = self.over_rung
-        return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
 
 
 @dataclass(frozen=True)
