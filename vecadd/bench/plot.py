@@ -17,7 +17,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vecadd import _core
 from vecadd.figures import Figure, Run, replace_file, show_date
 from vecadd.tables import show_bytes, show_rate
 
@@ -311,11 +310,6 @@ def legend_entries(axes: Axes) -> dict[str, Any]:
     """The handle of each label of the axes: for one legend of several panels."""
     handles, labels = axes.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
-
-
-def itemsize(dtype: str) -> int:
-    """Bytes of an element."""
-    return _core.DTYPES[dtype]
 
 
 # Lines over size

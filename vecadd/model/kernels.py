@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vecadd.model.limits import Limits
-from vecadd.model.theory import WARP, Gpu, Prediction, load_bytes, occupancy
+from vecadd.model.theory import WARP, Gpu, Prediction, load_bytes, occupancy, rounded_up
 
 # How each device rung accesses memory, in numbers from its kernel's source; nothing here was measured.
 #
@@ -120,13 +120,13 @@ def _unrolled(launch: Launch, usual: Access) -> Access:
         usual,
         elements=usual.elements * pieces,
         lookups=usual.lookups * pieces,
-        threads=min(launch.resident, _rounded_up(launch.n, launch.block)),
+        threads=min(launch.resident, rounded_up(launch.n, launch.block)),
     )
 
 
 def _async_copy(launch: Launch, usual: Access) -> Access:
     """A loop on as many threads as fit; while one stage of the ring is added, the others are in flight."""
-    return replace(usual, threads=min(launch.resident, _rounded_up(launch.n, launch.block)))
+    return replace(usual, threads=min(launch.resident, rounded_up(launch.n, launch.block)))
 
 
 def _blocks_per_sm(launch: Launch, usual: Access) -> Access:
@@ -139,7 +139,7 @@ def _block_range(launch: Launch, usual: Access) -> Access:
 
 def _waves(launch: Launch, usual: Access) -> Access:
     threads = launch.params["percent"] * launch.resident // 100 // launch.block * launch.block
-    return replace(usual, threads=min(max(threads, launch.block), _rounded_up(launch.n, launch.block)))
+    return replace(usual, threads=min(max(threads, launch.block), rounded_up(launch.n, launch.block)))
 
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
@@ -252,10 +252,6 @@ _SPECIAL: Mapping[str, Callable[[Launch, Access], Access]] = {
     "transpose_shared": _turned(WARP),
     "transpose_padded": _turned(1),
 }
-
-
-def _rounded_up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 LATER = 2 / 3  # of a queue: the mean place of the later of two loads at random places

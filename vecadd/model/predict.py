@@ -42,38 +42,18 @@ def predict_host(
     nbytes = n * itemsize
     every = int(limits.need("threads"))
     threads = 1 if rung["name"] == "one_thread" else params["threads"] or every
-    one = rate_alone(limits, nbytes)
+    one = limits.curve("host_add_one").rate(nbytes)
     if threads == 1:
         return longest(nbytes / one, {"alone": nbytes / one})
-    together = rate_together(limits, nbytes)
+    add = limits.curve("host_add")
+    together = add.rate(nbytes)
     if rung["name"] == "threads":
-        together /= 1 + from_memory(limits, nbytes) / 3  # four arrays' bytes in place of three
+        from_memory = min(1.0, add.rate(add.points[-1][0]) / together)  # the largest arrays fit in no cache
+        together /= 1 + from_memory / 3  # four arrays' bytes in place of three
     together = min(threads * one, together)
     alone = min(nbytes / one, wake(limits, threads - 1))
     terms = {"alone": alone, "together": max(0.0, nbytes - alone * one) / together}
     return longest(sum(terms.values()), terms)
-
-
-def rate_alone(limits: Limits, nbytes: float) -> float:
-    """Bytes of an array a second that one thread adds."""
-    if limits.host_add_one is None:
-        raise ValueError(limits.lack("host_add_one"))
-    return limits.host_add_one.rate(nbytes)
-
-
-def rate_together(limits: Limits, nbytes: float) -> float:
-    """Bytes of an array a second that all threads add."""
-    if limits.host_add is None:
-        raise ValueError(limits.lack("host_add"))
-    return limits.host_add.rate(nbytes)
-
-
-def from_memory(limits: Limits, nbytes: float) -> float:
-    """The share of the bytes that come from memory and not from a cache: 1 at the rate of the largest arrays, which fit
-    in no cache."""
-    if limits.host_add is None:
-        raise ValueError(limits.lack("host_add"))
-    return min(1.0, limits.host_add.rate(limits.host_add.points[-1][0]) / limits.host_add.rate(nbytes))
 
 
 def wake(limits: Limits, number: int) -> float:

@@ -18,6 +18,7 @@ from vecadd.bench.probes import DEVICE_CACHES
 from vecadd.bench.run import ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
+from vecadd.model.theory import itemsize
 from vecadd.tables import Table, columns, prose, show_bytes, show_gain, show_seconds, show_size
 
 SIZES = (2560, *powers(14, 28, 2))  # of one addition: 10 KB to 1 GB an array of float32
@@ -244,7 +245,7 @@ def fades(figures: Sequence[Figure]) -> int | None:
 
 
 def _bytes(figure: Figure) -> int:
-    return figure.n * plot.itemsize(figure.dtype)
+    return figure.n * itemsize(figure.dtype)
 
 
 def _seconds_of_one(figure: Figure) -> float:
