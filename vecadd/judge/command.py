@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd judge` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a .py or .cu file with the function")
     parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
-    parser.add_argument("--dtype", type=_dtype, default="float32", metavar="DTYPE", help="default: float32")
+    parser.add_argument(
+        "--dtype", type=options.parse_dtype, default="float32", metavar="DTYPE", help="default: float32"
+    )
     parser.add_argument(
         "--sizes",
         type=options.parse_sizes,
@@ -99,8 +101,3 @@ def _show(screen: Screen, judged: Verdict) -> None:
     screen.say(*(f"checked: {line}" for line in judged.checked), *judged.sentences())
     if judged.accepted:
         screen.say(f"method: {verdict.METHOD}")
-
-
-def _dtype(text: str) -> str:
-    (name,) = options.parse_dtypes(text)[:1]
-    return name
