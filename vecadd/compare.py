@@ -305,17 +305,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Reads, compares, prints, writes; returns the exit status."""
+    """Reads, compares, prints, writes; returns the exit status. Raises ValueError for files of another kind,
+    UnaskableError for those with nothing in common."""
     targets = {"json": arguments.json, "html": arguments.html}
     refuse_shared(targets)
     if arguments.html is not None:
         pages.require()
-    try:
-        sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
-        refuse_inputs(targets, [path for contents in sides for path in contents])
-        old, new = (side_of(read_runs(contents)) for contents in sides)
-    except ValueError as error:
-        raise UnaskableError(str(error)) from error
+    sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
+    refuse_inputs(targets, [path for contents in sides for path in contents])
+    old, new = (side_of(read_runs(contents)) for contents in sides)
     comparison = compare_sides(old, new, arguments.least / 100)
     if not comparison.rows:
         raise UnaskableError(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
+from benchmarks.peers import device_peers, host_stage
 from benchmarks.tables import sweeps
 from benchmarks.tables.recordings import Recording, origin
 from vecadd.figures import Figure
@@ -15,22 +16,6 @@ from vecadd.tables import markdown, show_seconds, show_size
 MAIN = "float32"
 
 RECORDED = {"peer-device": "on the device", "peer-host": "on the host"}
-# By the names of their rows.
-LIBRARIES = (
-    *(
-        "CUB DeviceTransform",
-        "CuTe DSL",
-        "TileLang",
-        "Warp",
-        "arrow",
-        "cuTile",
-        "cuda.compute",
-        "cupy",
-        "helion",
-        "jax",
-    ),
-    *("numba", "numexpr", "numkong", "numpy", "torch", "torch.compile", "triton"),
-)
 
 
 def host_forms(rows: list[Figure]) -> list[str]:
@@ -65,11 +50,12 @@ def routes(rows: list[Figure]) -> list[str]:
 
 def recorded(runs: Sequence[Recording]) -> list[str]:
     """The libraries in the recorded comparisons, a line each, with their versions where the file has them."""
+    libraries = {entry.name for entry in (*device_peers.entries(), *host_stage.ENTRIES)} - {"vecadd"}
     lines = []
     for run in runs:
         rungs = {row.name for row in run.figures if row.seconds and not row.name.startswith("vecadd")}
         names = sorted(
-            name for name in LIBRARIES if any(re.match(rf"{re.escape(name)}(?![\w.])", rung) for rung in rungs)
+            name for name in libraries if any(re.match(rf"{re.escape(name)}(?![\w.])", rung) for rung in rungs)
         )
         known = run.meta.get("versions", {})
         shown = [f"{name} {known[name]}" if name in known else name for name in names]

@@ -512,7 +512,7 @@ def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
     session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
     room = session.stage(1000)
     for _ in range(3):
-        session.call(room, (0, 0, 0), "here", held=True)
+        session.call(room, (0, 0, 0), "here", blocked=True)
     hows = [question["how"] for question in asked if question["ask"] == "call"]
     delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
     assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)

@@ -92,8 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2 for
-    one of which nothing could be measured, 130 when interrupted. Raises UnaskableError for a file that cannot be read
-    or is of another kind, for options that do not go together, and for a package that is missing."""
+    one of which nothing could be measured, 130 when interrupted. Raises OSError for a file that cannot be read,
+    ValueError for one of another kind, UnaskableError for options that do not go together and a package that is
+    missing."""
     if arguments.schema:
         print(document.read_schema(), end="")
         return 0
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require()
-    files = [_read_expectations(path) for path in arguments.expect]
+    files = [expected.read_expectations(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
     if here.cpu.simd is None:  # every addition would fail, and so would the machine
@@ -175,15 +176,6 @@ def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
         return _core.gpu_facts() if here.gpus else []
     except RuntimeError:  # the GPU was lost on the way
         return []
-
-
-def _read_expectations(path: Path) -> expected.Expectations:
-    try:
-        return expected.read_expectations(path)
-    except OSError as error:
-        raise UnaskableError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UnaskableError(str(error)) from error
 
 
 def _show(

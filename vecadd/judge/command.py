@@ -65,29 +65,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises UnaskableError for what cannot be
-    judged."""
+    """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises what `judge` raises
+    for what cannot be judged, and UnaskableError."""
     if not arguments.file.is_file():  # before what else is missing
         raise UnaskableError(f"{arguments.file}: No such file")
     conditions = machine.conditions_now()
     found = info()
     if not found.gpus:
         raise UnaskableError(f"there is no GPU to judge on: {found.gpu_reason}")
-    try:
-        with status_line("judge") as tell:
-            judged = judgement.judge(
-                arguments.file,
-                arguments.dtype,
-                arguments.sizes,
-                function=arguments.function,
-                arrays=arguments.arrays,
-                alignment=arguments.alignment,
-                rounds=arguments.rounds,
-                timeout=arguments.timeout,
-                tell=tell,
-            )
-    except (RuntimeError, ValueError) as error:
-        raise UnaskableError(str(error)) from error
+    with status_line("judge") as tell:
+        judged = judgement.judge(
+            arguments.file,
+            arguments.dtype,
+            arguments.sizes,
+            function=arguments.function,
+            arrays=arguments.arrays,
+            alignment=arguments.alignment,
+            rounds=arguments.rounds,
+            timeout=arguments.timeout,
+            tell=tell,
+        )
     if arguments.json is not None:
         meta = machine.meta(found, machine.conditions_since(conditions), method=verdict.METHOD)
         write_json(arguments.json, {"meta": meta, "verdict": judged.as_dict()})

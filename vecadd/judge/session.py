@@ -167,8 +167,8 @@ STEP = 128  # elements: timed sizes are multiples of it, so that no kernel has a
 DELAY = 100e-6  # seconds that the GPU waits for the host beyond the time that the contestant takes to queue its work
 LONGEST_DELAY = 5e-3
 
-HELD = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
-HOLD = 10e-3  # seconds that no kernel can run from such a call on, beyond those that the contestant takes to queue it
+BLOCKED = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
+BLOCKED_FOR = 10e-3  # seconds that no kernel can run from such a call on, beyond those in which it is queued
 
 
 class RejectedError(Exception):
@@ -211,15 +211,15 @@ class Session:
         bare: bool = False,
         version: int | None = None,
         stage: str = "stage",
-        held: bool = False,
+        blocked: bool = False,
     ) -> float:
-        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``held``: while
-        no kernel can run, which shows whether work behind the call waits for those of the call."""
+        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``blocked``:
+        while no kernel can run, which shows whether work behind the call waits for those of the call."""
         self._calls += 1
         now = self._calls % VERSIONS if version is None else version
         how: dict[str, Any] = {"now": now, "delay": self._cycles(DELAY), "bare": bare}
-        if held:
-            how["hold"] = self._cycles(HOLD)
+        if blocked:
+            how["hold"] = self._cycles(BLOCKED_FOR)
         if not bare:
             pokes = tuple(self.random.randrange(room.n) for _ in range(POKES))
             other = (now + 1) % VERSIONS
@@ -268,7 +268,7 @@ class Session:
         try:
             for index in range(CALLS):
                 start = room.misaligned(self.random.randrange, alignment)
-                self.call(room, start, where, held=index >= CALLS - HELD)
+                self.call(room, start, where, blocked=index >= CALLS - BLOCKED)
         except RejectedError as found:
             finding = found.finding
             if finding.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
