@@ -126,7 +126,7 @@ class Sweep:
 
     ``probes`` are made ahead of the cells, so that a run's opening shows them; ``extra`` gives figures that are not
     measured in rounds; ``dtypes`` are those of a run that names none. ``tables`` and ``pictures`` show the
-    sweep's figures.
+    sweep's figures; without one that was timed no pictures are asked for.
     """
 
     name: str

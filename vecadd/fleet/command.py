@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from itertools import groupby
 from math import inf, log
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
 def slurm_hostlist(hosts: Iterable[str]) -> str:
     """The hosts in one line, for ``sbatch --exclude``; names that differ in their last number share a bracket.
 
-    >>> compressed(["node07", "node01", "node02", "login"])
+    >>> slurm_hostlist(["node07", "node01", "node02", "login"])
     'login,node[01-02,07]'
     """
     families: dict[tuple[str, int], set[int]] = {}
@@ -59,13 +60,9 @@ def _family(prefix: str, width: int, numbers: list[int]) -> str:
 
 
 def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):  # the same in numbers without a gap
+        found = [number for _, number in run]
+        yield found[0], found[-1]
 
 
 # What was found, as tables and sentences: for a terminal and for a page.

@@ -127,9 +127,7 @@ def tables(figures: Sequence[Figure]) -> list[Table]:
 def _cells(figure: Figure, times: Times, theirs: Times) -> tuple[str, ...]:
     its = theirs.get((figure.name, figure.dtype))
     return (
-        layout.seconds_cell(figure),
-        layout.rate_cell(figure),
-        layout.limit_cell(figure),
+        *layout.measured_cells(figure),
         *map(_show_speedup, speedups(figure.name, figure.dtype, times)),
         layout.percent_cell(figure.params.get("launch_share")),
         layout.param_cell(figure, "registers"),
@@ -186,9 +184,7 @@ def _times_by_size(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[int,
 
 def pictures(run: Run) -> Iterator[Picture]:
     """What half the bytes bring, and from which size on the GPU is ahead of the processor; and the roofline."""
-    if any(figure.seconds for figure in run.figures):
-        draw = partial(_draw, figures=run.figures)
-        yield Picture("precision", "Precision: rates and times by dtype", draw)
+    yield Picture("precision", "Precision: rates and times by dtype", partial(_draw, figures=run.figures))
     yield from roofline(run, "precision-roofline")
 
 

@@ -234,9 +234,7 @@ def _table_of_round_trips(figures: Sequence[Figure]) -> Table:
 def _cells(figure: Figure, before: Mapping[str, Sequence[Figure]]) -> tuple[str, ...]:
     model, gain = figure.params.get("model_seconds"), layout.gain_over(figure, before)
     return (
-        layout.seconds_cell(figure),
-        layout.rate_cell(figure),
-        layout.limit_cell(figure),
+        *layout.measured_cells(figure),
         layout.percent_cell(figure.params.get("link_fraction")),
         show_seconds(model) if model else "-",
         f"{figure.seconds / model:.3g} x" if model and figure.seconds else "-",
