@@ -35,6 +35,7 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
     for a function that cannot be sent to another process, TypeError for what is neither a file nor callable."""
     if arrays not in (None, *ARRAYS):
         raise ValueError(f"arrays must be {', '.join(map(repr, ARRAYS))} or None, not {arrays!r}")
+    given = {"function": function, "folders": sys.path}
     if isinstance(contestant, str | Path):
         path = Path(contestant)
         if not path.is_file():
@@ -44,22 +45,14 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
         took = _arrays_of_modules(_imported_modules(path)) if path.suffix == ".py" else "vecadd"
         if path.suffix == ".cu" and arrays not in (None, "vecadd"):
             raise ValueError(f"a .cu file takes pointers, not {arrays}'s arrays")
-        return {
-            "name": path.name,
-            "path": str(path.resolve()),
-            "function": function,
-            "pickled": "",
-            "folders": sys.path,
-            "arrays": arrays or took,
-        }
+        return {**given, "name": path.name, "path": str(path.resolve()), "pickled": "", "arrays": arrays or took}
     if not callable(contestant):
         raise TypeError(f"what is judged is a function of (a, b, out) or the path of a file, not {contestant!r}")
     return {
+        **given,
         "name": getattr(contestant, "__name__", type(contestant).__name__),
         "path": "",
-        "function": function,
         "pickled": base64.b64encode(_pickle_function(contestant)).decode(),
-        "folders": sys.path,
         "arrays": arrays or _arrays_of_modules(_modules_of_globals(contestant)),
     }
 
