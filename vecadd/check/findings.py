@@ -285,7 +285,7 @@ def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) ->
     if row.unit != "GB/s" or row.name == "figures":
         return None
     if row.kind == "host":
-        shown = _normal_of_host(row, measured)
+        shown = _normal_of_host(row)
     elif row.kind == "device":
         shown = _normal_of_device(row, gpu, measured)
     elif row.kind == "link":
@@ -295,7 +295,7 @@ def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) ->
     return {name: {"ours": _rate(row.value), **shown}[name] for name in NORMAL}
 
 
-def _normal_of_host(row: Series, measured: Measured) -> dict[str, str]:
+def _normal_of_host(row: Series) -> dict[str, str]:
     ordinary = None if row.value is None else 0.75 * row.value
     return {
         "data sheet": "memory channels × transfers a second × 8 bytes; only root may read the modules (dmidecode)",

@@ -174,7 +174,7 @@ def judge(
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
                 checked.append(check_foresight(session))
-            limits = _probe_limits(spec, timeout, tell)
+            limits = _probe_limits(timeout, tell)
             found = [_time_size(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
     except RejectedError as error:
@@ -239,7 +239,7 @@ def _advise(
     return (took, about, *advice.steps[1:], *rungs)
 
 
-def _probe_limits(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
+def _probe_limits(timeout: float, tell: Tell) -> dict[str, Any]:
     """The limits of this GPU, from a process without foreign code."""
     tell("probing the GPU")
     with Child({"ask": "probes"}) as child:
