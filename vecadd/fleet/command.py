@@ -14,7 +14,7 @@ from typing import Any
 from vecadd import pages
 from vecadd._command import (
     STDOUT,
-    UnaskableError,
+    UsageError,
     add_comparison_options,
     epilog,
     package_version,
@@ -261,7 +261,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
+    compared. Raises UsageError where a file that was named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
     for path, content in read_objects(paths):
@@ -271,12 +271,12 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
             read.append(read_check(path, content))
         except ValueError as error:
             if path in paths:
-                raise UnaskableError(str(error)) from error
+                raise UsageError(str(error)) from error
             left_out.append(str(error))
     if left_out and not read:
-        raise UnaskableError(f"no file can be read as one of vecadd check: {left_out[0]}")
+        raise UsageError(f"no file can be read as one of vecadd check: {left_out[0]}")
     if not read:
-        raise UnaskableError(f"there is no file of vecadd check in {', '.join(map(str, paths))}")
+        raise UsageError(f"there is no file of vecadd check in {', '.join(map(str, paths))}")
     return read, left_out
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from vecadd._command import STDOUT, UnaskableError, epilog, status_line, target
+from vecadd._command import STDOUT, UsageError, epilog, status_line, target
 from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info
@@ -66,13 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises what `judge` raises
-    for what cannot be judged, and UnaskableError."""
+    for what cannot be judged, and UsageError."""
     if not arguments.file.is_file():  # before what else is missing
-        raise UnaskableError(f"{arguments.file}: No such file")
+        raise UsageError(f"{arguments.file}: No such file")
     conditions = machine.conditions_now()
     found = info()
     if not found.gpus:
-        raise UnaskableError(f"there is no GPU to judge on: {found.gpu_reason}")
+        raise UsageError(f"there is no GPU to judge on: {found.gpu_reason}")
     with status_line("judge") as tell:
         judged = judgement.judge(
             arguments.file,
