@@ -19,7 +19,7 @@ import vecadd
 from vecadd import cli
 from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
-from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Rejection, Session
+from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Session
 from vecadd.judge.verdict import Size
 from vecadd.tables import show_seconds
 
@@ -432,7 +432,7 @@ class MadeUp:
     def seconds(self, room: Any, where: str, *, rung: str | None = None) -> float:
         self.order.append(rung)
         if rung == "refuses":
-            raise RejectedError(Rejection("raises", "ValueError: too few elements"))
+            raise RejectedError("raises", "ValueError: too few elements")
         return next(self._seconds[rung])
 
 
@@ -453,7 +453,7 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
     def wrong(*arguments: Any, rung: str | None = None) -> float:
         if rung is None:
             return 1.0
-        raise RejectedError(Rejection("wrong sum", "element 0"))
+        raise RejectedError("wrong sum", "element 0")
 
     session.seconds = wrong  # type: ignore[method-assign]
     with pytest.raises(RejectedError, match="wrong sum: element 0"):
@@ -480,8 +480,8 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
         return
     with pytest.raises(RejectedError) as raised:
         run._refuse_impossible_time(timed, 1e-6, 2e-6)
-    assert raised.value.finding.kind == "returned early"
-    assert raised.value.finding.words.endswith(words)
+    assert raised.value.kind == "returned early"
+    assert raised.value.words.endswith(words)
 
 
 def test_what_a_time_is_held_against_is_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -587,8 +587,8 @@ def test_as_fast_in_any_order_is_right(known: float) -> None:
 def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
     with pytest.raises(RejectedError) as found:
         check(MadeUpChild(known=0.8))
-    assert found.value.finding.kind == "L2 warmed"
-    assert "1.25 times as fast" in found.value.finding.words
+    assert found.value.kind == "L2 warmed"
+    assert "1.25 times as fast" in found.value.words
 
 
 def test_each_set_is_twice_the_l2() -> None:

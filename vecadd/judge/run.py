@@ -16,7 +16,7 @@ from vecadd import _core, model
 from vecadd.bench.options import find_dtype
 from vecadd.judge import verdict
 from vecadd.judge.process import Child, EndedError, is_child
-from vecadd.judge.session import LINE, RejectedError, Rejection, Session, check_foresight
+from vecadd.judge.session import LINE, RejectedError, Session, check_foresight
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 from vecadd.tables import show_seconds
@@ -163,9 +163,9 @@ def judge(
             tell(f"reading {spec['name']}")
             begun = _refuse_impossible(child.begin(timeout))
             if "uncompiled" in begun:
-                raise RejectedError(Rejection("does not compile", begun["uncompiled"]))
+                raise RejectedError("does not compile", begun["uncompiled"])
             if "raised" in begun:
-                raise RejectedError(Rejection("raises", f"{begun['raised']} (while its code was read)"))
+                raise RejectedError("raises", f"{begun['raised']} (while its code was read)")
             gpu = begun["gpu"]
             chosen = _choose_sizes(sizes, itemsize, gpu["memory"])
             session = Session(child, gpu, itemsize, timeout, begun["persisting"])
@@ -177,15 +177,11 @@ def judge(
             limits = _probe_limits(timeout, tell)
             found = [_time_size(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
-    except RejectedError as error:
-        rejection = error.finding
-    except EndedError as error:
-        rejection = Rejection(error.kind, str(error))
-    else:
-        return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
-    return verdict.make_verdict(
-        spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked)
-    )
+    except (RejectedError, EndedError) as error:
+        return verdict.make_verdict(
+            spec, dtype, gpu["name"], kind=error.kind, words=error.words, checked=tuple(checked)
+        )
+    return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
 
 
 def _time_size(
@@ -212,7 +208,7 @@ def _refuse_impossible_time(timed: Size, memory: float, kernel: float) -> None:
         words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
     else:
         return
-    raise RejectedError(Rejection("returned early", words))
+    raise RejectedError("returned early", words)
 
 
 def _advise(
