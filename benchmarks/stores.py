@@ -52,7 +52,7 @@ LIBRARIES = ("zarr", "dask", "distributed", "cubed")  # whose versions the resul
 ROWS = 1 << 12  # elements along the first axis
 ROUNDS = 6  # the fewest of which `vecadd compare` takes p10 and p90
 
-Run = Callable[[Path, Path, Path, int], int]  # operands, target, workers; the number of tasks
+Run = Callable[[Path, Path, Path], int]  # operands and target; the number of tasks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,7 +131,7 @@ def measured(name: str, folder: Path, workers: int) -> dict[str, Any]:
     with place(workers) as on_workers:
         before = on_workers(reset_peak)
         begun = time.perf_counter()
-        tasks = run(a, b, out, workers)
+        tasks = run(a, b, out)
         sync(out)
         seconds = time.perf_counter() - begun
         peaks = on_workers(peak)
@@ -200,7 +200,7 @@ def on_cluster(workers: int) -> Iterator[OnWorkers]:
 # --- The contestants.
 
 
-def by_vecadd(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_vecadd(a: Path, b: Path, out: Path) -> int:
     """On threads of this process."""
     callbacks: Any = importlib.import_module("dask.callbacks")
     done: list[Any] = []
@@ -209,7 +209,7 @@ def by_vecadd(a: Path, b: Path, out: Path, workers: int) -> int:
     return len(done)
 
 
-def by_vecadd_on_cluster(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_vecadd_on_cluster(a: Path, b: Path, out: Path) -> int:
     """On the active client's workers."""
     from distributed import default_client
 
@@ -222,7 +222,7 @@ def _transitions(dask_scheduler: Any) -> list[tuple[str]]:
     return [(str(entry[0]),) for entry in dask_scheduler.transition_log]
 
 
-def by_numpy(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_numpy(a: Path, b: Path, out: Path) -> int:
     """Chunk by chunk, as one writes it by hand."""
     x, y = (zarr.open_array(path, mode="r") for path in (a, b))
     total = _like(x, out)
@@ -235,7 +235,7 @@ def by_numpy(a: Path, b: Path, out: Path, workers: int) -> int:
     return 1
 
 
-def by_dask(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_dask(a: Path, b: Path, out: Path) -> int:
     """dask.array on the active client, or on threads of this process."""
     dask: Any = importlib.import_module("dask")
     array: Any = importlib.import_module("dask.array")
@@ -247,7 +247,7 @@ def by_dask(a: Path, b: Path, out: Path, workers: int) -> int:
     return tasks
 
 
-def by_cubed(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_cubed(a: Path, b: Path, out: Path) -> int:
     """cubed on threads of this process, with 512 MB."""
     cubed: Any = importlib.import_module("cubed")
     plain = {} if zarr.open_array(a, mode="r").compressors else {"zarr_compressor": None}
@@ -258,7 +258,7 @@ def by_cubed(a: Path, b: Path, out: Path, workers: int) -> int:
     return int(total.plan().num_tasks)
 
 
-def by_disk(a: Path, b: Path, out: Path, workers: int) -> int:
+def by_disk(a: Path, b: Path, out: Path) -> int:
     """Reads the operands' files, and writes a's once more."""
 
     def move(path: Path) -> None:

@@ -126,17 +126,17 @@ LEAST = 5.0  # percent: a smaller difference is of no interest
 
 _LINKS = 40  # that a path may lead through, as Linux has it
 
-UNASKABLE, INTERRUPTED = 2, 130  # exit statuses; the second by the shells' convention for SIGINT
+USAGE_ERROR, INTERRUPTED = 2, 130  # exit statuses; the second by the shells' convention for SIGINT
 
 STATUSES: Mapping[int, str] = {
     0: "done",
     1: "an error, which one line on stderr says",
-    UNASKABLE: "wrong usage",
+    USAGE_ERROR: "wrong usage",
     INTERRUPTED: "interrupted",
 }
 
 
-class UnaskableError(Exception):
+class UsageError(ValueError):
     """What was asked cannot be begun: exit status 2. Raised before anything is measured or written."""
 
 
@@ -200,26 +200,26 @@ def descriptor(path: Path) -> int | None:
 
 
 def refuse_inputs(targets: Mapping[str, Path | str | None], read: Iterable[Path]) -> None:
-    """Raises UnaskableError where one of these options, by their names, is to write to a file that is read."""
+    """Raises UsageError where one of these options, by their names, is to write to a file that is read."""
     inputs = {path.resolve() for path in read}
     for name, path in targets.items():
         if path is not None and path != STDOUT and Path(path).resolve() in inputs:
-            raise UnaskableError(f"--{name} {path} is one of the files that are read: name another")
+            raise UsageError(f"--{name} {path} is one of the files that are read: name another")
 
 
 def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
-    """Raises UnaskableError where two of these options, by their names, are to write to stdout or to one file: neither
+    """Raises UsageError where two of these options, by their names, are to write to stdout or to one file: neither
     could be read then."""
     given = {f"--{name}": path for name, path in targets.items() if path is not None}
     *first, last = given or [""]
     options = f"{', '.join(first)} and {last}"
     if list(given.values()).count(STDOUT) > 1:
-        raise UnaskableError(f"only one of {options} can be -, which is stdout")
+        raise UsageError(f"only one of {options} can be -, which is stdout")
     paths = [Path(path) for path in given.values() if path != STDOUT]
     files = [path.resolve() for path in paths if descriptor(path) is None]
     files = [path for path in files if path.is_file() or not path.exists()]  # a device or a pipe may get them all
     if len(set(files)) < len(files):
-        raise UnaskableError(f"{options} name one file: give each its own")
+        raise UsageError(f"{options} name one file: give each its own")
 
 
 def folder(text: str) -> Path:
@@ -280,11 +280,11 @@ def need(extra: str, what: str, *names: str) -> None:
 
 
 def need_for(what: str, extras: Mapping[str, str]) -> None:
-    """The same for a command, which raises UnaskableError before it begins. ``extras`` has the packages that it needs,
+    """The same for a command, which raises UsageError before it begins. ``extras`` has the packages that it needs,
     and which extra brings each; none is imported."""
     missing = [package for package in extras if importlib.util.find_spec(package) is None]
     if missing:
-        raise UnaskableError(_needs(what, missing, [extras[package] for package in missing]))
+        raise UsageError(_needs(what, missing, [extras[package] for package in missing]))
 
 
 def _needs(what: str, missing: Sequence[str], extras: Iterable[str]) -> str:

@@ -79,21 +79,21 @@ def query_nvidia_smi(what: str, *fields: str) -> list[dict[str, str]]:
     Fields that the driver does not support ("[N/A]", "[Not Supported]"), and a malformed index or PCI address, are left
     out of their row.
     """
+    said = ask_nvidia_smi(f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits")
+    return [_row(line, fields) for line in said.splitlines() if line.count(",") == len(fields) - 1]
+
+
+def ask_nvidia_smi(*words: str) -> str:
+    """What nvidia-smi prints; nothing where it cannot be asked."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return []
+        return ""
     try:
-        result = subprocess.run(
-            [tool, f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SMI_TIMEOUT,
-            check=True,
-        )
+        return subprocess.run(
+            [tool, *words], capture_output=True, text=True, errors="replace", timeout=SMI_TIMEOUT, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
-        return []
-    return [_row(line, fields) for line in result.stdout.splitlines() if line.count(",") == len(fields) - 1]
+        return ""
 
 
 def _row(line: str, fields: tuple[str, ...]) -> dict[str, str]:

@@ -36,7 +36,7 @@ from zarr.core.sync import sync as wait_for  # in Zarr's own loop, to which fssp
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, ZipStore
 
 from vecadd import _core
-from vecadd._command import temporary_name, unknown
+from vecadd._command import UsageError, temporary_name, unknown
 from vecadd.dask import dask_threads
 from vecadd.files import shape_and_dtype
 
@@ -80,10 +80,6 @@ _MEANT_AS_URL = re.compile("[^/]*://")
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://.*[^/]", re.IGNORECASE | re.DOTALL)  # one letter: fsspec takes c://x for a path
 
 _EXCHANGE, _AT_FDCWD = 2, -100  # of renameat2
-
-
-class UsageError(ValueError):
-    """Raised for an option or a name that is wrong by itself: the command ends with exit status 2, not 1."""
 
 
 @dataclass(frozen=True)

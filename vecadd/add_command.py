@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UnaskableError, epilog, need, status_line
+from vecadd._command import STDOUT, UsageError, epilog, need, status_line
 from vecadd.files import add_files
 from vecadd.tables import show_rate, show_seconds
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Adds, and says on standard error how many bytes were read and written in which time."""
     a, b, out = arguments.a, arguments.b, arguments.out
     if STDOUT in (a, b, out):
-        raise UnaskableError(
+        raise UsageError(
             "- means standard input or output, where no part of a file can be looked up: name a file; ./- means one "
             "that is called -"
         )
@@ -86,14 +86,6 @@ def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], ob
     """The bytes of the three arrays, without a compression."""
     from vecadd.stores import NEEDED, add_zarr
 
-    try:
-        need(*NEEDED)
-    except ImportError as error:
-        raise UnaskableError(str(error)) from None
-    callbacks: Any = import_module("dask.callbacks")
-
-    from vecadd._zarr import UsageError, absolute_name, open_operand
-
     def tell(key: Any, result: Any, graph: Any, state: Any, worker: Any) -> None:
         done = len(state["finished"])
         progress(done, done + sum(len(state[tasks]) for tasks in ("ready", "waiting", "running")))
@@ -101,15 +93,19 @@ def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], ob
     a, b, out = arguments.a, arguments.b, arguments.out
     options = {name: getattr(arguments, name) for name in _OF_STORES}
     try:
+        need(*NEEDED)
+        callbacks: Any = import_module("dask.callbacks")
         with callbacks.Callback(posttask=tell):
             add_zarr(a, b, out, sync=arguments.sync, **options)
-    except (ImportError, UsageError) as error:
-        raise UnaskableError(str(error)) from None
+    except ImportError as error:
+        raise UsageError(str(error)) from None
+    from vecadd._zarr import absolute_name, open_operand
+
     return sum(open_operand(absolute_name(name)).nbytes for name in (a, b, out))
 
 
 def _are_stores(arguments: argparse.Namespace) -> bool:
-    """Whether the operands are Zarr arrays, by their names. Raises UnaskableError for one of each kind."""
+    """Whether the operands are Zarr arrays, by their names. Raises UsageError for one of each kind."""
     names = [arguments.a, arguments.b, arguments.out]
     stores = [_is_store(name) for name in names]
     # The name of a new array may be any, but one that says .npy is meant as a file.
@@ -118,10 +114,10 @@ def _are_stores(arguments: argparse.Namespace) -> bool:
         kinds = ", ".join(
             f"{name} {'a Zarr array' if is_store else 'a file'}" for name, is_store in zip(names, stores, strict=True)
         )
-        raise UnaskableError(f"all three have to be .npy files, or all three Zarr arrays; by their names {kinds}")
+        raise UsageError(f"all three have to be .npy files, or all three Zarr arrays; by their names {kinds}")
     given = [f"--{name}" for name, without in _OF_STORES.items() if getattr(arguments, name) != without]
     if given and not stores[0]:
-        raise UnaskableError(f"{' and '.join(given)}: for Zarr arrays alone, and {arguments.a} is a file")
+        raise UsageError(f"{' and '.join(given)}: for Zarr arrays alone, and {arguments.a} is a file")
     return stores[0]
 
 

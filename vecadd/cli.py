@@ -17,7 +17,7 @@ from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
-from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, package_version, say, unknown
+from vecadd._command import INTERRUPTED, USAGE_ERROR, UsageError, package_version, say, unknown
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
         command: Command = parsed.command
         name = f"vecadd {command.name}"
-        failed = UNASKABLE if command.judges else 1
+        failed = USAGE_ERROR if command.judges else 1
         status: int = command.code().run(parsed)
         sys.stdout.flush()
         return status
@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `vecadd info | head`: the reader has left
         _drop_output()
         return failed
-    except UnaskableError as error:
+    except UsageError as error:
         say(f"{name}: {error}")
-        return UNASKABLE
+        return USAGE_ERROR
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError, Warning) as error:
         say(f"{name}: {_words(error)}")
         _drop_output()

@@ -12,7 +12,7 @@ from typing import Any
 from vecadd import pages
 from vecadd._command import (
     STDOUT,
-    UnaskableError,
+    UsageError,
     add_comparison_options,
     epilog,
     package_version,
@@ -60,7 +60,7 @@ class Side:
 
 
 def read_objects_of(path: Path) -> dict[Path, dict[str, Any]]:
-    """What the JSON files there contain. Raises UnaskableError for what is not there, ValueError, which names the file,
+    """What the JSON files there contain. Raises UsageError for what is not there, ValueError, which names the file,
     for one that cannot be read."""
     found: dict[Path, dict[str, Any]] = {}
     for file, content in read_objects([path]):
@@ -305,20 +305,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Reads, compares, prints, writes; returns the exit status."""
+    """Reads, compares, prints, writes; returns the exit status. Raises ValueError for files of another kind,
+    UsageError for those with nothing in common."""
     targets = {"json": arguments.json, "html": arguments.html}
     refuse_shared(targets)
     if arguments.html is not None:
         pages.require()
-    try:
-        sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
-        refuse_inputs(targets, [path for contents in sides for path in contents])
-        old, new = (side_of(read_runs(contents)) for contents in sides)
-    except ValueError as error:
-        raise UnaskableError(str(error)) from error
+    sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
+    refuse_inputs(targets, [path for contents in sides for path in contents])
+    old, new = (side_of(read_runs(contents)) for contents in sides)
     comparison = compare_sides(old, new, arguments.least / 100)
     if not comparison.rows:
-        raise UnaskableError(
+        raise UsageError(
             f"{arguments.old} and {arguments.new} have no figure in common: they have {len(old.figures)} and "
             f"{len(new.figures)}, of other sweeps, rungs, dtypes or sizes"
         )

@@ -35,7 +35,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UnaskableError, descriptor, temporary_name
+from vecadd._command import STDOUT, UsageError, descriptor, temporary_name
 from vecadd.tables import SECONDS, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
@@ -259,14 +259,14 @@ WRITERS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
 def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] | ValueError]]:
     """What each of these JSON files contains, and each ``*.json`` of these folders and of the folders in them, by name;
     an error, which names the file, for one that cannot be read. In folders, pipes are left out (to read one waits for
-    its writer), and so are earlier outputs of WRITERS. Raises UnaskableError for what is not there and for a folder
+    its writer), and so are earlier outputs of WRITERS. Raises UsageError for what is not there and for a folder
     without any JSON file."""
     for path in paths:
         if not path.exists():
-            raise UnaskableError(f"{path}: no such file or folder")
+            raise UsageError(f"{path}: no such file or folder")
         files = sorted(each for each in path.rglob("*.json") if not each.is_fifo()) if path.is_dir() else [path]
         if not files:
-            raise UnaskableError(f"{path} has no file *.json in it")
+            raise UsageError(f"{path} has no file *.json in it")
         for file in files:
             try:
                 content = parse_json(file, load_text(file))

@@ -15,7 +15,7 @@ from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from vecadd import why
-from vecadd._command import INTERRUPTED, UnaskableError, epilog, say, status_line, target
+from vecadd._command import INTERRUPTED, UsageError, epilog, say, status_line, target
 from vecadd._install import MOST, Installation, install
 
 
@@ -69,21 +69,21 @@ def program_begins(words: Sequence[str]) -> int:
 def run(arguments: argparse.Namespace) -> NoReturn:
     """Runs the program as Python would run it, and ends with its exit status."""
     if arguments.least is not None and not 1 <= arguments.least <= MOST:
-        raise UnaskableError(f"--least takes bytes, 1 or more and at most 2^63 - 1, not {arguments.least}")
+        raise UsageError(f"--least takes bytes, 1 or more and at most 2^63 - 1, not {arguments.least}")
     words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if words and words[0].startswith(("-m", "-c")) and len(words[0]) > 2:
         words = [words[0][:2], words[0][2:], *words[1:]]
     if words in ([], ["-m"], ["-c"]):
-        raise UnaskableError("name a script, a module after -m, or code after -c")
+        raise UsageError("name a script, a module after -m, or code after -c")
     if words[0] not in ("-m", "-c", "-") and not Path(words[0]).exists():
-        raise UnaskableError(f"there is no file {words[0]!r}")
+        raise UsageError(f"there is no file {words[0]!r}")
     if words[0] == "-" and sys.stdin is None:
-        raise UnaskableError("standard input is closed: there is no program to read from it")
+        raise UsageError("standard input is closed: there is no program to read from it")
     with_install = arguments.install or not arguments.why
     if not arguments.why and (arguments.install or arguments.json is not None):
-        raise UnaskableError("--install and --json are for --why")
+        raise UsageError("--install and --json are for --why")
     if not with_install and (arguments.allocator or arguments.count or arguments.least is not None):
-        raise UnaskableError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
+        raise UsageError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
     # What is registered first runs last: behind the program's threads and its own handlers.
     if arguments.why:
         folder = Path.cwd() if isinstance(arguments.json, Path) else Path()  # a folder that is gone has no cwd
@@ -115,7 +115,7 @@ def _start_recording() -> None:
         why.start()
     except RuntimeError as error:
         atexit.unregister(_print_receipt)
-        raise UnaskableError(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
 def _print_count(installation: Installation) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, process_time, sleep
+from typing import Any
 
 import numpy as np
 
+import vecadd
 from benchmarks.peers import libraries
-from benchmarks.peers.libraries import Add, Library
-from vecadd.bench.contestants import Contestant
+from benchmarks.peers.libraries import Add
 from vecadd.bench.operands import Buffers
 
 WARM = 400e-6  # seconds of untimed calls: our workers wake after 200 us of calls in a row
@@ -20,11 +21,6 @@ LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libi
 TRIED = 5  # rounds in which a library's settings meet before the clock of the cell runs
 
 Timer = Callable[[Sequence[Buffers]], float]
-
-
-def contestant(peer: Library, clock: Callable[[Add], Timer]) -> Contestant:
-    """The library as a cell's contestant, timed by that clock."""
-    return Contestant(peer.name, peer.place, clock(peer.add))
 
 
 class Fastest:
@@ -63,12 +59,25 @@ def by_calls(add: Add, calls: int) -> Timer:
         torch.cuda.synchronize()
         begin = perf_counter()
         for _ in range(calls):
-            add(a, b, out)
+            add(a, b, out=out)
         seconds = perf_counter() - begin
         torch.cuda.synchronize()
         return seconds / calls
 
     return time
+
+
+def planned() -> Callable[[Buffers], Any]:
+    """Gives the plan of a set, made when the set is met: all samples of a cell have the same one."""
+    kept: dict[int, Any] = {}
+
+    def plan(used: Buffers) -> Any:
+        if id(used.out) not in kept:
+            kept.clear()
+            kept[id(used.out)] = vecadd.plan(used.a, used.b, used.out)
+        return kept[id(used.out)]
+
+    return plan
 
 
 def mean_in_a_row(call: Callable[[], object]) -> float:

@@ -45,11 +45,8 @@ def _found() -> Mapping[str, New]:
         "vecadd (cuda)": lambda a, b: vecadd.add(a, b, device="cuda"),
         "numpy": lambda a, b: np.add(a, b),
     }
-    for name, make in (("torch", _torch), ("cupy", _cupy)):
-        try:
-            adds |= make()
-        except Exception as error:
-            print(f"left out: {name}: {type(error).__name__}: {error}", flush=True)
+    for more in libraries.found([_torch, _cupy]):
+        adds |= more
     return adds
 
 

@@ -14,7 +14,6 @@ import mmap
 import os
 import time
 import weakref
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,7 +31,7 @@ from benchmarks.peers.libraries import Entry
 from vecadd.bench import probes
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, Buffers
-from vecadd.bench.options import Options, find_dtype
+from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure
@@ -114,12 +113,8 @@ def _shares(limit: probes.HostLimit, figures: list[Figure]) -> list[Figure]:
 
 
 def _grid(options: Options, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:
-    for name in options.dtypes or DTYPES:
-        try:
-            dtype = find_dtype(name)
-        except ArgumentTypeError as error:
-            machine.missing.append(f"peer-host {name}: {error}")
-            continue
+    for dtype in machine.find_dtypes(options.dtypes or DTYPES, "peer-host"):
+        name = str(dtype)
         own = SIZES if name == "float32" else [n for n in OTHER_SIZES if n <= LARGEST.get(name, n)]
         for n in options.sizes or own:
             yield dtype, n

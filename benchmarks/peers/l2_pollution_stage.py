@@ -15,7 +15,6 @@ from vecadd.bench.operands import DEVICE, Buffers
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
-from vecadd.model.theory import rotating_sets
 
 LARGE_N = 1 << 28  # float32 elements of the addition ahead of the timed work
 READ_N = 1 << 24  # as LARGE_N, where the sum is read next: 200 MB, beyond the L2 and the lines kept there
@@ -25,7 +24,7 @@ RESIDENT_ADDS = 40
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """What an addition costs the kernels after it: those on other memory, in the L2, and those that read its sum."""
-    del options
+    del options, machine
     ways = {"plain loads": {"loads": 1, "warps": 24}, "tuned": {}, "evict_last": {"loads": 2, "warps": 24}}
     float32 = np.dtype("float32")
 
@@ -50,8 +49,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         Contestant(f"reads the sum of {name}", DEVICE, _reading_after(add, kept), arrays=2)
         for name, add in adds.items()
     ]
-    sets = rotating_sets(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
-    yield Cell(float32, READ_N, reading, sets=sets, reference="reads the sum of plain loads")
+    yield Cell(float32, READ_N, reading, reference="reads the sum of plain loads")
 
 
 def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:

@@ -11,12 +11,12 @@ import numpy as np
 import vecadd
 from benchmarks.peers import events, libraries, tensors
 from benchmarks.peers.libraries import Add
+from benchmarks.peers.tensors import Kept
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers, MemoryKind, WrongSumError
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Sweep
 from vecadd.bench.timing import Cell
-from vecadd.model.theory import rotating_sets
 
 N = 1 << 25  # elements of an array: 134 MB of float32, a set of three beyond any L2
 SIDE = 128  # pixels of an image, at most
@@ -30,29 +30,8 @@ class Form:
 
     name: str
     dtype: str  # of the sum
-    cut: Callable[[Any, Any, Any, "Kept"], Operands]
+    cut: Callable[[Any, Any, Any, Kept], Operands]
     arrays: float = 3
-
-
-class Kept:
-    """What a cell makes once of each of its arrays: operands of another dtype, and the expected sums."""
-
-    def __init__(self, place: MemoryKind) -> None:
-        self._place = place
-        self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
-
-    def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
-        key = x.data_ptr(), x.numel(), what
-        if key not in self._made or self._made[key][0] is not x:  # an earlier array's memory, reused
-            self._made[key] = x, make()
-        return self._made[key][1]
-
-    def converted(self, x: Any, dtype: str) -> Any:
-        """x as an array of its own of that dtype; the real parts of complex numbers."""
-        return self.of(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
-
-    def clear(self) -> None:
-        self._made.clear()
 
 
 def _square(x: Any) -> Any:
@@ -119,16 +98,15 @@ FORMS = (
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """A cell for each form, all libraries on the same memory; NumPy gives the expected sum."""
     place = tensors.shared()
-    peers = dict(_found(_vecadd, _torch, _cupy))
+    peers = list(libraries.found([_vecadd, _torch, _cupy]))
     for form in FORMS:
         if options.dtypes and form.dtype not in options.dtypes:
             continue
         dtype = np.dtype(form.dtype)
         for n in options.sizes or (N,):
-            sets = rotating_sets(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
             kept = Kept(place)
-            meeting = [_contestant(f"{name} {form.name}", place, form, add, kept) for name, add in peers.items()]
-            yield Cell(dtype, n, meeting, sets=sets, reference=f"vecadd {form.name}")
+            meeting = [_contestant(f"{name} {form.name}", place, form, add, kept) for name, add in peers]
+            yield Cell(dtype, n, meeting, reference=f"vecadd {form.name}")
 
 
 def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) -> Contestant:
@@ -150,37 +128,23 @@ def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) 
         if bool(wrong.any()):
             raise WrongSumError(f"{int(wrong.sum())} bytes of the sum are not numpy.add's")
 
-    def inspect(used: Buffers) -> dict[str, Any]:
-        del used
-        kept.clear()
-        return {}
-
-    return Contestant(name, place, time, {"form": form.name}, arrays=form.arrays, extra_params=inspect, check=check)
+    return Contestant(name, place, time, {"form": form.name}, arrays=form.arrays, extra_params=kept.forget, check=check)
 
 
 def _host(place: MemoryKind, operand: Any) -> Any:
     return operand if isinstance(operand, float) else place.get(operand)
 
 
-def _found(*makers: Callable[[], Add]) -> Iterator[tuple[str, Add]]:
-    for maker in makers:
-        name = maker.__name__.removeprefix("_")
-        try:
-            yield name, maker()
-        except Exception as error:
-            print(f"left out: {name}: {type(error).__name__}: {error}", flush=True)
+def _vecadd() -> tuple[str, Add]:
+    return "vecadd", vecadd.add
 
 
-def _vecadd() -> Add:
-    return lambda x, y, out: vecadd.add(x, y, out)
-
-
-def _torch() -> Add:
+def _torch() -> tuple[str, Add]:
     add = libraries.module("torch").add
-    return lambda x, y, out: add(x, y, out=out)
+    return "torch", lambda x, y, out: add(x, y, out=out)
 
 
-def _cupy() -> Add:
+def _cupy() -> tuple[str, Add]:
     cupy = libraries.module("cupy")
 
     @functools.lru_cache(maxsize=64)
@@ -195,7 +159,7 @@ def _cupy() -> Add:
         strides = tuple(step * dtype.itemsize for step in x.stride())
         return wrapped(x.data_ptr(), tuple(x.shape), strides, dtype.str)
 
-    return lambda x, y, out: cupy.add(view(x), view(y), out=view(out))
+    return "cupy", lambda x, y, out: cupy.add(view(x), view(y), out=view(out))
 
 
 STAGE = Sweep(

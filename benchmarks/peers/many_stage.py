@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 import vecadd
 from benchmarks.peers import events, libraries
+from benchmarks.peers.clocks import Timer, planned
+from benchmarks.peers.libraries import Add
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import DEVICE, HOST, Buffers, MemoryKind
 from vecadd.bench.options import Options
@@ -32,8 +34,6 @@ ONE_ARRAY = "vecadd, one array of the same bytes"
 ASLEEP = 2e-3  # seconds at least that the GPU waits while a list is looked at
 
 Shape = tuple[int, ...]
-Add = Callable[[Any, Any, Any], object]
-Timer = Callable[[Sequence[Buffers]], float]
 
 
 def gpt2_shapes() -> list[Shape]:
@@ -153,7 +153,7 @@ def _lists_of(place: MemoryKind, shapes: Sequence[Shape] | None = None) -> Memor
 def _loop(add: Add) -> Add:
     def over_pairs(xs: Any, ys: Any, outs: Any) -> None:
         for x, y, out in zip(xs, ys, outs, strict=True):
-            add(x, y, out)
+            add(x, y, out=out)
 
     return over_pairs
 
@@ -206,13 +206,7 @@ def _fresh(add: Callable[[Any, Any], Any]) -> Timer:
 
 
 def _planned() -> Timer:
-    kept: dict[int, Any] = {}
-
-    def plan(one: Buffers) -> Any:
-        if id(one.out) not in kept:
-            kept.clear()
-            kept[id(one.out)] = vecadd.plan(one.a, one.b, one.out)
-        return kept[id(one.out)]
+    plan = planned()
 
     def time(sets: Sequence[Buffers]) -> float:
         plans = [plan(one) for one in sets]

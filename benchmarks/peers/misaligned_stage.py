@@ -5,12 +5,12 @@ from typing import Any
 
 from benchmarks.peers import device_peers, events, libraries, tensors
 from benchmarks.peers.libraries import Add
+from benchmarks.peers.tensors import Kept
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
-from vecadd.model.theory import rotating_sets
 
 BYTES = (4 << 26, 4 << 28)  # of an array: as many elements of float32 as in the other tables
 
@@ -27,8 +27,6 @@ FORMS = {
 }
 PEERS_FORMS = ("aligned", "a", "all against each other")
 
-Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the array there, and its view
-
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """The operands' bytes are the same in all forms: an aligned set is copied once into views of each offset."""
@@ -37,31 +35,30 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     peers = list(libraries.meeting("peer-misaligned", table, machine.missing))
     for dtype, _ in grid(options, (1,), dtypes=device_peers.DTYPES):
         for n in options.sizes or tuple(size // dtype.itemsize for size in BYTES):
-            sets = rotating_sets(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
-            views: Views = {}
+            kept = Kept(place)
             meeting = [
                 Contestant(
                     f"{peer.name} {form}",
                     place,
-                    _timer(peer.settings[""], FORMS[form], views),
-                    extra_params=lambda used, views=views: views.clear() or {},  # type: ignore[misc]
+                    _timer(peer.settings[""], FORMS[form], kept),
+                    extra_params=kept.forget,
                 )
                 for peer in peers
                 if str(dtype) in peer.dtypes
                 for form in (FORMS if peer.name == "vecadd" else PEERS_FORMS)
             ]
-            yield Cell(dtype, n, meeting, sets=sets, reference="vecadd aligned")
+            yield Cell(dtype, n, meeting, reference="vecadd aligned")
 
 
-def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence[Buffers]], float]:
+def _timer(add: Add, offsets: Sequence[int], kept: Kept) -> Callable[[Sequence[Buffers]], float]:
     by_events = events.by_events(add)
 
     def time(sets: Sequence[Buffers]) -> float:
         used = [
             Buffers(
-                _view(each.a, offsets[0], views),
-                _view(each.b, offsets[1], views),
-                _view(each.out, offsets[2], views),
+                _view(each.a, offsets[0], kept),
+                _view(each.b, offsets[1], kept),
+                _view(each.out, offsets[2], kept),
                 each.start,
             )
             for each in sets
@@ -76,16 +73,15 @@ def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence
     return time
 
 
-def _view(x: Any, offset: int, views: Views) -> Any:
-    """x, or for an offset a copy that begins that many elements past an aligned address, made once a cell."""
-    if offset == 0:
-        return x
-    key = x.data_ptr(), offset
-    if key not in views or views[key][0] is not x:  # an earlier array's memory, freed and reused
+def _view(x: Any, offset: int, kept: Kept) -> Any:
+    """x, or for an offset a copy that begins that many elements past an aligned address."""
+
+    def copy() -> Any:
         moved = x.new_empty(x.numel() + offset)[offset:]
         moved.copy_(x)
-        views[key] = x, moved
-    return views[key][1]
+        return moved
+
+    return kept.of(x, f"from {offset}", copy) if offset else x
 
 
 STAGE = Sweep(

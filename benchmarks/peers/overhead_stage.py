@@ -10,6 +10,7 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import clocks, device_peers, jax_peer, libraries, tensors
+from benchmarks.peers.clocks import Timer
 from benchmarks.peers.libraries import Entry
 from vecadd import _core
 from vecadd.bench.contestants import Contestant
@@ -23,8 +24,6 @@ CALLS = 500  # in a round; a GPU's queue has room for 1024 launches, and a full 
 SUSTAINED = 3000  # calls in a row, until the GPU is done: the queue fills
 REFERENCE = "vecadd (bare launch from C)"  # what calls are compared with
 
-Timer = Callable[[Sequence[Buffers]], float]
-
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Many small additions, the queue empty before and drained after: into `out`, into a new array, planned."""
@@ -37,39 +36,11 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         libraries.cupy_arrays,
     ]
     found = list(libraries.found(into))
-    peers = [_into_out(peer) for peer in found]
+    peers = [Contestant(peer.name, peer.place, clocks.by_calls(peer.add, CALLS)) for peer in found]
     fresh = [_allocating(peer) for peer in found]
     float32 = np.dtype("float32")
     contestants = [*_bare(machine), *peers, *fresh, *_own(), *_compilers(machine), *_stages()]
     yield Cell(float32, N, contestants, sets=1, reference=REFERENCE)
-
-
-# The functions to call with (a, b, out=out), directly: a Python function around one takes 0.1 us.
-_INTO: dict[str, Callable[[], Callable[..., Any]]] = {
-    "vecadd": lambda: vecadd.add,
-    "vecadd (torch tensors)": lambda: vecadd.add,
-    "torch": lambda: libraries.module("torch").add,
-    "vecadd (CuPy arrays)": lambda: vecadd.add,
-    "cupy": lambda: libraries.module("cupy").add,
-}
-
-
-def _into_out(peer: libraries.Library) -> Contestant:
-    """add(a, b, out=out)"""
-    torch = libraries.module("torch")
-    add = _INTO[peer.name]()
-
-    def time(sets: Sequence[Buffers]) -> float:
-        a, b, out, _ = sets[0]
-        torch.cuda.synchronize()
-        begin = perf_counter()
-        for _ in range(CALLS):
-            add(a, b, out=out)
-        seconds = perf_counter() - begin
-        torch.cuda.synchronize()
-        return seconds / CALLS
-
-    return Contestant(peer.name, peer.place, time)
 
 
 def _compilers(machine: Machine) -> Iterator[Contestant]:
@@ -203,14 +174,10 @@ def _in_place(sets: Sequence[Buffers]) -> float:
 
 
 def _planned(calls: int, until_done: bool) -> Timer:
-    kept: dict[int, Any] = {}
+    plan_of = clocks.planned()
 
     def time(sets: Sequence[Buffers]) -> float:
-        a, b, out, _ = sets[0]
-        if id(out) not in kept:
-            kept.clear()
-            kept[id(out)] = vecadd.plan(a, b, out)
-        plan = kept[id(out)]
+        plan = plan_of(sets[0])
         _drain(sets)
         begin = perf_counter()
         for _ in range(calls):

@@ -5,6 +5,7 @@ the device, where the host would take a minute a cell.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import POISON
-from vecadd.bench.operands import MemoryKind
+from vecadd.bench.operands import Buffers, MemoryKind
 
 # Dtypes that torch cannot take from NumPy, or that NumPy lacks, are passed as integers of the same size.
 _AS_INTEGERS = {"bfloat16": "int16"}
@@ -59,6 +60,31 @@ def shared() -> MemoryKind:
         repeat=repeat,
         differs=differs,
     )
+
+
+class Kept:
+    """What a cell makes once of each of its arrays: views, operands of another dtype, and the expected sums."""
+
+    def __init__(self, place: MemoryKind) -> None:
+        self._place = place
+        self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
+
+    def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
+        """What was made of the tensor under that name; made at the first call."""
+        key = x.data_ptr(), x.numel(), what
+        if key not in self._made or self._made[key][0] is not x:  # an earlier array's memory, reused
+            self._made[key] = x, make()
+        return self._made[key][1]
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        """x as an array of its own of that dtype; the real parts of complex numbers."""
+        return self.of(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
+
+    def forget(self, used: Buffers) -> dict[str, Any]:
+        """Frees all of it: a contestant's ``extra_params``, which come after its last round and are none."""
+        del used
+        self._made.clear()
+        return {}
 
 
 class Borrowed:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import vecadd
-from benchmarks.peers import clocks, libraries
+from benchmarks.peers import libraries
 from vecadd.bench import contestants
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import DEVICE, HOST, PINNED, Buffers, MemoryKind
@@ -56,7 +56,8 @@ def _ways() -> list[Contestant]:
         if name in contestants.rung_names("transfer", "float32")
     ]
     others = [
-        clocks.contestant(peer, contestants.by_host_clock) for peer in libraries.found([libraries.torch_round_trip])
+        Contestant(peer.name, peer.place, contestants.by_host_clock(peer.add))
+        for peer in libraries.found([libraries.torch_round_trip])
     ]
     ways = [contestants.transfer_add(PINNED, memory="pinned"), *rungs, *others]
     ways.append(contestants.transfer_add(HOST, memory="pageable"))

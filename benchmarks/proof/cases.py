@@ -69,14 +69,14 @@ def values(dtype: Dtype, other: Dtype) -> int:
     return 2 if dtype == np.bool_ and other.kind == "V" else 1 << 8 * dtype.itemsize
 
 
-def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
+def cases(lefts: int | None = None) -> Iterator[Case]:
     """First sums of one dtype, then of two, then those that are cast into out. What a sum is cast to depends on it
     alone: each two dtypes are met once, by 2^24 pairs at most, which have every sum of 16 bits, that of 0 and a number.
     ``lefts`` bounds the left operands, from the bits of 1 on."""
 
     def case(a: Dtype, b: Dtype, out: Dtype, most: int = 1 << 16) -> Case:
         every, one = range(values(a, b)), int(np.ones(1, a).view(f"u{a.itemsize}")[0])
-        return Case(a, b, out, every[:most] if lefts is None else every[one : one + lefts], least)
+        return Case(a, b, out, every[:most] if lefts is None else every[one : one + lefts])
 
     pairs = [(a, b) for a in SHORT for b in SHORT]
     totals = {(a, b): np.add(np.zeros(1, a), np.zeros(1, b)).dtype for a, b in pairs}

@@ -188,13 +188,13 @@ _MARKED_CHECK = re.compile(
 Check = Mapping[str, Any]  # a file's content
 
 
-def fill_checks(text: str, folder: Path = CHECKS) -> str:
+def fill_checks(text: str) -> str:
     """The text with every marked table made anew. Raises ValueError for a marker that names no table or no check."""
-    return _MARKED_CHECK.sub(lambda marker: _check_block(marker, folder), text)
+    return _MARKED_CHECK.sub(_check_block, text)
 
 
-def _check_block(marker: re.Match[str], folder: Path) -> str:
-    name, path = marker["name"], folder / f"{marker['machine']}.json"
+def _check_block(marker: re.Match[str]) -> str:
+    name, path = marker["name"], CHECKS / f"{marker['machine']}.json"
     if name not in CHECK_TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
     if not path.is_file() or not document.is_check(check := json.loads(path.read_text(encoding="utf-8"))):

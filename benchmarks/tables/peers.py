@@ -4,9 +4,10 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import geometric_mean
 
+from benchmarks.peers import device_peers, host_stage
 from benchmarks.tables import sweeps
 from benchmarks.tables.recordings import Recording, origin
 from vecadd.figures import Figure
@@ -15,22 +16,6 @@ from vecadd.tables import markdown, show_seconds, show_size
 MAIN = "float32"
 
 RECORDED = {"peer-device": "on the device", "peer-host": "on the host"}
-# By the names of their rows.
-LIBRARIES = (
-    *(
-        "CUB DeviceTransform",
-        "CuTe DSL",
-        "TileLang",
-        "Warp",
-        "arrow",
-        "cuTile",
-        "cuda.compute",
-        "cupy",
-        "helion",
-        "jax",
-    ),
-    *("numba", "numexpr", "numkong", "numpy", "torch", "torch.compile", "triton"),
-)
 
 
 def host_forms(rows: list[Figure]) -> list[str]:
@@ -65,11 +50,12 @@ def routes(rows: list[Figure]) -> list[str]:
 
 def recorded(runs: Sequence[Recording]) -> list[str]:
     """The libraries in the recorded comparisons, a line each, with their versions where the file has them."""
+    libraries = {entry.name for entry in device_peers.entries()} | {entry.name for entry in host_stage.ENTRIES}
     lines = []
     for run in runs:
         rungs = {row.name for row in run.figures if row.seconds and not row.name.startswith("vecadd")}
         names = sorted(
-            name for name in LIBRARIES if any(re.match(rf"{re.escape(name)}(?![\w.])", rung) for rung in rungs)
+            name for name in libraries if any(re.match(rf"{re.escape(name)}(?![\w.])", rung) for rung in rungs)
         )
         known = run.meta.get("versions", {})
         shown = [f"{name} {known[name]}" if name in known else name for name in names]
@@ -199,9 +185,14 @@ def _cell(row: Figure | None) -> str:
         return "-"
     if "ratio" not in row.params:
         return sweeps.show_time(row)
-    ahead = row.params["ratio_interval"][1] < 1
     ratio = f"{row.params['ratio']:.3g}"
-    return f"**{ratio}**" if ahead else ratio
+    return f"**{ratio}**" if _place(row) == "ahead" else ratio
+
+
+def _place(row: Figure) -> str:
+    """The peer is "ahead" or "behind" only where the whole interval of its time over ours is on one side of 1."""
+    low, high = row.params["ratio_interval"]
+    return "ahead" if high < 1 else "behind" if low > 1 else "level"
 
 
 def _named_cell(row: Figure | None) -> str:
@@ -225,35 +216,22 @@ def _interval(row: Figure) -> str:
 LARGE = 1 << 26  # elements from which the memory alone decides
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """A peer's time over ours, paired within the rounds, with its 95 % interval."""
-
-    peer: str
-    ratio: float
-    low: float
-    high: float
-
-    @property
-    def verdict(self) -> str:
-        """The peer is "ahead" or "behind" only where the whole interval is on one side of 1."""
-        return "ahead" if self.high < 1 else "behind" if self.low > 1 else "level"
+Nearest = dict[tuple[str, int], tuple[Figure, Figure]]
 
 
-def find_nearest(rows: Sequence[Figure]) -> dict[tuple[str, int], tuple[Figure, Meeting]]:
+def find_nearest(rows: Sequence[Figure]) -> Nearest:
     """By (dtype, n): our own row, the first that others are compared with, and the peer with the least time."""
     ours: dict[tuple[str, int], Figure] = {}
     for row in rows:
         if row.seconds and "reference" not in row.params:
             ours.setdefault((row.dtype, row.n), row)
-    found: dict[tuple[str, int], tuple[Figure, Meeting]] = {}
+    found: Nearest = {}
     for row in rows:
         if not row.seconds or "ratio" not in row.params or row.name.startswith("vecadd"):
             continue
         cell = row.dtype, row.n
-        meeting = Meeting(row.label, row.params["ratio"], *row.params["ratio_interval"])
-        if cell in ours and (cell not in found or meeting.ratio < found[cell][1].ratio):
-            found[cell] = ours[cell], meeting
+        if cell in ours and (cell not in found or row.params["ratio"] < found[cell][1].params["ratio"]):
+            found[cell] = ours[cell], row
     return found
 
 
@@ -262,34 +240,33 @@ def nearest_peers(rows: Sequence[Figure]) -> list[str]:
     found = find_nearest(rows)
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
     sizes = list(dict.fromkeys(row.n for row in rows))
-    lines = [[show_size(n), *(_meeting_cell(found.get((dtype, n))) for dtype in dtypes)] for n in sizes]
-    return [*markdown(["n: our time, nearest peer / ours", *dtypes], lines), "", _summary_of_nearest(rows)]
+    lines = [[show_size(n), *(_nearest_cell(found.get((dtype, n))) for dtype in dtypes)] for n in sizes]
+    return [*markdown(["n: our time, nearest peer / ours", *dtypes], lines), "", _summary_of_nearest(found)]
 
 
-def _summary_of_nearest(rows: Sequence[Figure]) -> str:
+def _summary_of_nearest(found: Nearest) -> str:
     """In how many cells the nearest peer is behind, level or ahead, and how much in the mean."""
-    found = find_nearest(rows)
-    meetings = [meeting for _, meeting in found.values()]
-    if not meetings:
+    if not found:
         return "No peer was there."
-    counts = {verdict: sum(m.verdict == verdict for m in meetings) for verdict in ("behind", "level", "ahead")}
+    counts = Counter(_place(nearest) for _, nearest in found.values())
+    ours_over_its = {cell: 1 / nearest.params["ratio"] for cell, (_, nearest) in found.items()}
     text = (
-        f"Of {len(meetings)} cells the nearest peer is behind in {counts['behind']}, level in {counts['level']} and "
+        f"Of {len(found)} cells the nearest peer is behind in {counts['behind']}, level in {counts['level']} and "
         f"ahead in {counts['ahead']}; our time over its, geometric mean: "
-        f"{geometric_mean([1 / meeting.ratio for meeting in meetings]):.3f}"
+        f"{geometric_mean(ours_over_its.values()):.3f}"
     )
-    large = [1 / meeting.ratio for (_, n), (_, meeting) in found.items() if n >= LARGE]
-    if large and len(large) < len(meetings):
+    large = [over for (_, n), over in ours_over_its.items() if n >= LARGE]
+    if large and len(large) < len(found):
         text += f", from {show_size(LARGE)} up {geometric_mean(large):.3f}, at most {max(large):.3f}"
     return f"{text}."
 
 
-def _meeting_cell(found: tuple[Figure, Meeting] | None) -> str:
+def _nearest_cell(found: tuple[Figure, Figure] | None) -> str:
     if found is None:
         return "-"
-    ours, meeting = found
-    against = f"{meeting.peer} {meeting.ratio:.3g}"
-    return f"{show_seconds(ours.seconds or 0)}, {f'**{against}**' if meeting.verdict == 'ahead' else against}"
+    ours, nearest = found
+    against = f"{nearest.label} {nearest.params['ratio']:.3g}"
+    return f"{show_seconds(ours.seconds or 0)}, {f'**{against}**' if _place(nearest) == 'ahead' else against}"
 
 
 # Routes: how near the choice is to the best, and hybrid to the better of host and GPU
@@ -400,7 +377,7 @@ def ahead(runs: Sequence[Recording]) -> list[str]:
 
 
 def _lines_of_faster(what: str, cells: Sequence[Figure]) -> list[str]:
-    faster = [row for row in cells if row.params["ratio_interval"][1] < 1]
+    faster = [row for row in cells if _place(row) == "ahead"]
     if not faster:
         return []
     shares = sorted(100 * (1 - row.params["ratio"]) for row in faster)

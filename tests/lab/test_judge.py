@@ -19,8 +19,8 @@ import vecadd
 from vecadd import cli
 from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
 from vecadd.judge.compile import find_nvcc
-from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Rejection, Session
-from vecadd.judge.verdict import Timed
+from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Session
+from vecadd.judge.verdict import Size
 from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
@@ -385,6 +385,8 @@ RUNGS = [{"name": name} for name in ("slow", "near", "refuses", "tuned")]
 class MadeUp:
     """A session whose calls take what a test gives them, in order; the contestant's first calls take longer."""
 
+    itemsize = 4
+
     def __init__(self) -> None:
         self.order: list[str | None] = []
         self.random = SimpleNamespace(shuffle=lambda names: None)
@@ -407,16 +409,16 @@ class MadeUp:
     def seconds(self, room: Any, where: str, *, rung: str | None = None) -> float:
         self.order.append(rung)
         if rung == "refuses":
-            raise RejectedError(Rejection("raises", "ValueError: too few elements"))
+            raise RejectedError("raises", "ValueError: too few elements")
         return next(self._seconds[rung])
 
 
 def test_the_nearest_rung_is_that_whose_best_look_is_nearest_to_the_last_warm_call() -> None:
     session = MadeUp()
     timed = verdict.time_size(session, 1000, RUNGS, 3)  # type: ignore[arg-type]
-    assert timed == Timed(
-        asked=1000, n=993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0), rung="near",
-        rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
+    assert timed == Size(
+        asked=1000, n=993, bytes=3 * 4 * 993, seconds=(4.0, 5.0, 6.0), tuned=2.0, over_tuned=(2.0, 2.5, 4.0),
+        rung="near", rung_seconds=2.0, over_rung=(1.0, 2.0, 3.0),
     )  # fmt: skip
     looks = [None] * 3 + ["slow"] * 3 + ["near"] * 3 + ["refuses"] + ["tuned"] * 3
     assert session.order == [*looks, *[None, "tuned", "near"] * 3, "dropped"]
@@ -428,7 +430,7 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
     def wrong(*arguments: Any, rung: str | None = None) -> float:
         if rung is None:
             return 1.0
-        raise RejectedError(Rejection("wrong sum", "element 0"))
+        raise RejectedError("wrong sum", "element 0")
 
     session.seconds = wrong  # type: ignore[method-assign]
     with pytest.raises(RejectedError, match="wrong sum: element 0"):
@@ -449,19 +451,19 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
 def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
     n: int, seconds: float, words: str | None
 ) -> None:
-    timed = Timed(n, n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    timed = Size(n, n, 12 * n, (0.0, seconds, 9.0), 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     if words is None:
         run._refuse_impossible_time(timed, 1e-6, 2e-6)
         return
     with pytest.raises(RejectedError) as raised:
         run._refuse_impossible_time(timed, 1e-6, 2e-6)
-    assert raised.value.finding.kind == "returned early"
-    assert raised.value.finding.words.endswith(words)
+    assert raised.value.kind == "returned early"
+    assert raised.value.words.endswith(words)
 
 
 def test_the_bounds_of_a_time_are_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
-    timed = Timed(10**6, 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
+    timed = Size(10**6, 10**6, 12 * 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     held: list[float] = []
     monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
     monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: held.extend(least))
@@ -487,7 +489,7 @@ def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
     session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
     room = session.stage(1000)
     for _ in range(3):
-        session.call(room, (0, 0, 0), "here", held=True)
+        session.call(room, (0, 0, 0), "here", blocked=True)
     hows = [question["how"] for question in asked if question["ask"] == "call"]
     delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
     assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)
@@ -562,8 +564,8 @@ def test_as_fast_in_any_order_is_right(known: float) -> None:
 def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
     with pytest.raises(RejectedError) as found:
         check(MadeUpChild(known=0.8))
-    assert found.value.finding.kind == "L2 warmed"
-    assert "1.25 times as fast" in found.value.finding.words
+    assert found.value.kind == "L2 warmed"
+    assert "1.25 times as fast" in found.value.words
 
 
 def test_each_set_is_twice_the_l2() -> None:

@@ -78,7 +78,7 @@ def test_without_nvcc_a_function_of_the_host_cannot_be_judged(monkeypatch: pytes
     path = tmp_path / "mine.cu"
     path.write_text(LAUNCHER)
     with pytest.raises(NoCompilerError, match="no nvcc is found"):
-        compiler.function_of(path, "add", "float32", "90")
+        compiler.function_of(path, "add", "90")
 
 
 @pytest.mark.slow

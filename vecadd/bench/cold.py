@@ -5,13 +5,14 @@ before CUDA has a context. No other row of a sweep shows what a process pays onc
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+from vecadd._machine import environment_of_child
 
 ROW = "cold_start"  # what a sweep calls it, and vecadd.bench.recorded
 ELEMENTS = 10**6  # of document 004
@@ -56,15 +57,13 @@ def measure(n: int = ELEMENTS, device: int = 0) -> dict[str, Any]:
 
 
 def _run(where: str, n: int, device: int) -> dict[str, Any]:
-    here = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
     # -P: modules in the program's own folder have the names of other modules.
     command = [sys.executable, "-P", str(_PROGRAM), where, str(n), str(device)]
     begin = perf_counter()
     try:
         result = subprocess.run(
             command,
-            env={**os.environ, "PYTHONPATH": path},
+            env=environment_of_child(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

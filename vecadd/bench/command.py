@@ -8,7 +8,7 @@ from pathlib import Path
 from vecadd._command import (
     INTERRUPTED,
     STDOUT,
-    UnaskableError,
+    UsageError,
     epilog,
     folder,
     need_for,
@@ -82,14 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0, 1 for a failed or impossible row, 130 when interrupted.
 
-    Raises UnaskableError where a package is missing, or where two files are to go to stdout.
+    Raises UsageError where a package is missing, or where two files are to go to stdout.
     """
     _refuse_what_is_missing(arguments)
     targets = {name: getattr(arguments, name) for name in ("json", "csv", "markdown", "html")}
     refuse_shared(targets)
     files = {Path(each).resolve() for each in targets.values() if each is not None}
     if arguments.plot is not None and arguments.plot.resolve() in files:
-        raise UnaskableError(f"--plot {arguments.plot} is a folder, and a file is to have that name: name another")
+        raise UsageError(f"--plot {arguments.plot} is a folder, and a file is to have that name: name another")
     screen = Screen(sys.stderr if STDOUT in targets.values() else None)
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()

@@ -33,6 +33,11 @@ def limit_cell(figure: Figure) -> str:
     return f"{100 * figure.fraction:.1f}" + (" !" if figure.is_impossible else "")
 
 
+def measured_cells(figure: Figure) -> tuple[str, str, str]:
+    """The median, GB/s and the percentage of the limit."""
+    return seconds_cell(figure), rate_cell(figure), limit_cell(figure)
+
+
 def percent_cell(share: float | None) -> str:
     """A share of 1 in whole percent."""
     return "-" if share is None else f"{100 * share:.0f}"

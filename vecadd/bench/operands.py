@@ -172,7 +172,9 @@ class Matrices(Protocol):
     shape: tuple[int, ...]
     nbytes: int
 
-    def buffers(self, memory: MemoryKind, sets: int) -> list[Buffers]: ...
+    def buffers(self, memory: MemoryKind, sets: int) -> list[Buffers]:
+        """``sets`` sets, each with values of its own; outputs are poisoned."""
+
     def result(self, start: int, left: str) -> NDArray[Any]:
         """What a rung has to leave of the set with that ``start``: its "copy", "transpose" or "product"."""
 

@@ -60,6 +60,11 @@ def parse_dtypes(text: str) -> tuple[str, ...]:
     return _known(text, "dtype", tuple(dict.fromkeys(name for rung in _core.rungs() for name in rung["dtypes"])))
 
 
+def parse_dtype(text: str) -> str:
+    """ "float32" as the name of one such dtype; the first of several."""
+    return parse_dtypes(text)[0]
+
+
 def parse_rungs(text: str) -> tuple[str, ...]:
     """ "numpy,threads" as names of rungs of this build, and of what is measured beside them."""
     return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), CUBLAS, *OTHERS))

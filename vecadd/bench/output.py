@@ -9,14 +9,16 @@ from typing import Any
 from vecadd import pages
 from vecadd.bench import machine
 from vecadd.bench.sweeps import draw_run, make_tables
-from vecadd.figures import Figure, Run, show_date
+from vecadd.figures import Figure, Run, row_of_figure, show_date
 from vecadd.model import Limits, Loaded
 from vecadd.model.limits import ENOUGH
 from vecadd.model.theory import ARRAYS
 from vecadd.tables import show_rate, show_seconds, show_size, table_as_markdown
 
-_FIELDS = ("sweep", "rung", "dtype", "n")
-_MEASURED = ("seconds", "p10", "p90", "bytes", "gbps", "limit_gbps", "fraction", "checked", "error")
+_FIELDS = (
+    *("sweep", "rung", "dtype", "n", "seconds", "p10", "p90"),
+    *("bytes", "gbps", "limit_gbps", "fraction", "checked", "error"),
+)
 
 
 def as_csv(figures: Iterable[Figure]) -> str:
@@ -26,15 +28,12 @@ def as_csv(figures: Iterable[Figure]) -> str:
     params = list(dict.fromkeys(name for figure in figures for name in figure.params))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_FIELDS, *_MEASURED, *params])
+    writer.writerow([*_FIELDS, *params])
     for figure in figures:
         low, high = figure.spread or (None, None)
-        rates = figure.bytes, figure.gbps, figure.limit, figure.fraction
-        measured = [figure.seconds, low, high, *rates, figure.checked, figure.error]
-        identity = [figure.sweep, figure.name, figure.dtype, figure.n]
-        writer.writerow(
-            [*identity, *map(_csv_cell, measured), *(_csv_cell(figure.params.get(name)) for name in params)]
-        )
+        row = {**row_of_figure(figure), "p10": low, "p90": high}
+        cells = [*(row[name] for name in _FIELDS), *(figure.params.get(name) for name in params)]
+        writer.writerow(map(_csv_cell, cells))
     return text.getvalue()
 
 

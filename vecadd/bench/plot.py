@@ -17,7 +17,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vecadd import _core
 from vecadd.figures import Figure, Run, replace_file, show_date
 from vecadd.tables import show_bytes, show_rate
 
@@ -241,11 +240,11 @@ def make_patch(label: str, **look: Any) -> Any:
 # Axes
 
 
-def size_axis(axes: Axes, sizes: Iterable[int], label: str = "elements") -> None:
+def size_axis(axes: Axes, sizes: Iterable[int]) -> None:
     """Powers of two along x, with no more than a dozen of them named."""
     exponents = [max(n, 1).bit_length() - 1 for n in sizes]
     power_axis(axes, range(min(exponents), max(exponents) + 1))
-    axes.set_xlabel(label)
+    axes.set_xlabel("elements")
 
 
 def power_axis(axes: Axes, exponents: Sequence[int], show: Callable[[float], str] | None = None) -> None:
@@ -313,11 +312,6 @@ def legend_entries(axes: Axes) -> dict[str, Any]:
     return dict(zip(labels, handles, strict=True))
 
 
-def itemsize(dtype: str) -> int:
-    """Bytes of an element."""
-    return _core.DTYPES[dtype]
-
-
 # Lines over size
 
 
@@ -329,10 +323,10 @@ def by_label(figures: Iterable[Figure]) -> dict[str, list[Figure]]:
     return {label: sorted(line, key=lambda figure: figure.n) for label, line in lines.items()}
 
 
-def in_portions(labels: Iterable[str], most: int = MOST_LINES) -> list[list[str]]:
-    """The labels in the fewest groups of at most ``most``, all of about the same size."""
+def in_portions(labels: Iterable[str]) -> list[list[str]]:
+    """The labels in the fewest groups of at most MOST_LINES, all of about the same size."""
     names = list(labels)
-    groups = -(-len(names) // most)
+    groups = -(-len(names) // MOST_LINES)
     size = -(-len(names) // max(groups, 1))
     return [names[begin : begin + size] for begin in range(0, len(names), size)] if names else []
 

@@ -4,6 +4,7 @@ Contestants that do not fit or would take too long are left out; an interrupt ke
 """
 
 import random
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -107,6 +108,16 @@ class Machine:
         """Whether this GPU has what the rung needs, and the rung takes the dtype."""
         return str(dtype) in rung["dtypes"] and rung["min_cc"] <= self.capability
 
+    def find_dtypes(self, names: Iterable[str], sweep: str) -> Iterator[np.dtype[Any]]:
+        """The dtypes of these names; one whose package is not installed is among what is missing."""
+        for name in names:
+            try:
+                dtype = find_dtype(name)
+            except ArgumentTypeError as error:
+                self.missing.append(f"{sweep} {name}: {error}")
+            else:
+                yield dtype
+
     def ladder(self, dtype: np.dtype[Any]) -> list[dict[str, Any]]:
         """The rungs of the kernels' ladder that can add that dtype here, in order."""
         return [
@@ -126,7 +137,7 @@ class Sweep:
 
     ``probes`` are made ahead of the cells, so that a run's opening shows them; ``extra`` gives figures that are not
     measured in rounds; ``dtypes`` are those of a run that names none. ``tables`` and ``pictures`` show the
-    sweep's figures.
+    sweep's figures; without one that was timed no pictures are asked for.
     """
 
     name: str

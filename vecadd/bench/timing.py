@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.operands import Buffers, MemoryKind, Pattern, WrongSumError
+from vecadd.bench.operands import Buffers, Matrices, MemoryKind, Pattern, WrongSumError
 from vecadd.bench.probes import Limit
 from vecadd.figures import Figure, Range
 from vecadd.tables import show_size
@@ -35,17 +35,6 @@ METHOD = (
 )
 
 
-class Operands(Protocol):
-    """Operands that are no arrays of random values: what a cell's contestants work on, and check themselves."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of one set."""
-
-    def buffers(self, memory: MemoryKind, sets: int) -> list[Buffers]:
-        """``sets`` sets, each with values of its own; outputs are poisoned."""
-
-
 @dataclass(frozen=True)
 class Cell:
     """Contestants that meet at one dtype and size, below a limit: one that is probed among the rounds, GB/s that are
@@ -55,7 +44,7 @@ class Cell:
     `vecadd.bench.run.Session` knows, as it knows the ``sweep``. ``reference`` names the contestant that the others are
     compared with. Where a contestant makes ``additions`` of n elements in one run, its operands have ``length``
     elements, else n. ``add_derived`` adds to the figures what follows from figures and limits. ``min_rounds`` are made
-    even where they take longer than a cell should. ``operands`` takes the place of three arrays of random values.
+    even where they take longer than a cell should. ``operands`` take the place of three arrays of random values.
     """
 
     dtype: np.dtype[Any]
@@ -68,7 +57,7 @@ class Cell:
     length: int = 0
     add_derived: Callable[[list[Figure]], list[Figure]] | None = None
     min_rounds: int = 0
-    operands: Operands | None = None
+    operands: Matrices | None = None
     sweep: str = ""
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, status_line, target
+from vecadd._command import INTERRUPTED, STDOUT, USAGE_ERROR, UsageError, epilog, refuse_shared, status_line, target
 from vecadd._machine import Info
 from vecadd.bench import machine
 from vecadd.check import document, expected, findings, measure, outputs, soak
@@ -25,7 +25,7 @@ METHOD = (
     "the median of all rounds decides"
 )
 BOTH = "both"  # memories: the device's and the host's
-STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": UNASKABLE}
+STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": USAGE_ERROR}
 FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "json": json_text,
     "junit": outputs.junit,
@@ -83,8 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         {
             0: "passed",
             1: "failed",
-            UNASKABLE: "could not run or judge: an error, a figure that could not be measured or was missed on a busy "
-            "host, a wrong option, or a file that is missing or of another kind",
+            USAGE_ERROR: "could not run or judge: an error, a figure that could not be measured or was missed on a "
+            "busy host, a wrong option, or a file that is missing or of another kind",
             130: "interrupted; whole rounds are shown and written",
         },
     )
@@ -92,23 +92,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2 for
-    one of which nothing could be measured, 130 when interrupted. Raises UnaskableError for a file that cannot be read
-    or is of another kind, for options that do not go together, and for a package that is missing."""
+    one of which nothing could be measured, 130 when interrupted. Raises OSError for a file that cannot be read,
+    ValueError for one of another kind, UsageError for options that do not go together and a package that is
+    missing."""
     if arguments.schema:
         print(document.read_schema(), end="")
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     refuse_shared(wanted)
     if arguments.soak_memory is not None and not arguments.soak:
-        raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
+        raise UsageError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require()
-    files = [_read_expectations(path) for path in arguments.expect]
+    files = [expected.read_expectations(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
     if here.cpu.simd is None:  # every addition would fail, and so would the machine
         levels = ", ".join(here.cpu.simd_levels)
-        raise UnaskableError(f'VECADD_SIMD is "{os.environ.get("VECADD_SIMD")}"; this machine and build have {levels}')
+        raise UsageError(f'VECADD_SIMD is "{os.environ.get("VECADD_SIMD")}"; this machine and build have {levels}')
     with status_line("check") as tell:
         measured, rounds, interrupted = _measure_rounds(here, arguments.minutes, tell)
         for file in files:
@@ -175,15 +176,6 @@ def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
         return _core.gpu_facts() if here.gpus else []
     except RuntimeError:  # the GPU was lost on the way
         return []
-
-
-def _read_expectations(path: Path) -> expected.Expectations:
-    try:
-        return expected.read_expectations(path)
-    except OSError as error:
-        raise UnaskableError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UnaskableError(str(error)) from error
 
 
 def _show(

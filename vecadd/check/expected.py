@@ -6,7 +6,7 @@ device memory are compared with vecadd.model, figures without a theory with prob
 H200's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
@@ -46,11 +46,17 @@ def expect_from_theory(gpus: Sequence[Gpu], measured: Measured) -> None:
     """Sets what theory and probes expect of every measured row that has no expectation yet."""
     for row in measured.rows.values():
         if row.expected is None and row.values:
-            gpu = None if row.kind == "host" else gpus[row.gpu]
-            if row.kind == "pair":
-                row.expected = _expect_pair(row, measured)
+            limits = measured.limits.get(row.gpu, {})
+            if row.kind == "host":
+                row.expected = _expect_host(row, measured.probes)
+            elif row.kind == "link":
+                row.expected = _expect_link(row, gpus[row.gpu])
+            elif row.kind == "device":
+                row.expected = _expect_device(row, gpus[row.gpu], limits)
+            elif row.kind == "launch":
+                row.expected = _expect_launch(row, limits)
             else:
-                row.expected = _expect_figure(row, gpu, measured.probes, measured.limits.get(row.gpu, {}))
+                row.expected = _expect_pair(row, measured)
 
 
 def read_expectations(path: Path) -> "Expectations":
@@ -96,11 +102,7 @@ def _figures_of_check(check: document.Check) -> dict[str, float]:
 def _figures_of_bench(run: Run) -> dict[str, float]:
     """A bench's figures under the acceptance test's titles."""
     figures: dict[str, float] = {}
-    for group, names in (
-        ("link", {"to the device": "to_device_gbps", "to the host": "to_host_gbps", "both ways": "both_gbps"}),
-        ("device", {"read": "read_gbps", "write": "write_gbps"}),
-        ("launch", {"empty kernel": "kernel_seconds", "queued kernel": "queued_seconds"}),
-    ):
+    for group, names in measure.PROBED.items():
         probed = run.meta.get("limits", {}).get(group, {})
         figures |= {f"{group} {name}": float(probed[key]) for name, key in names.items() if key in probed}
     for row in run.figures:
@@ -117,17 +119,6 @@ def _figures_of_bench(run: Run) -> dict[str, float]:
         elif row.sweep == "size" and row.name == "add" and row.n == SMALL:
             figures["launch call of add"] = row.seconds
     return figures
-
-
-def _expect_figure(row: Series, gpu: Gpu | None, probes: Mapping[str, float], limits: Limits) -> Expected | None:
-    if gpu is None:
-        return _expect_host(row, probes)
-    makers: Mapping[str, Callable[[], Expected | None]] = {
-        "link": lambda: _expect_link(row, gpu),
-        "device": lambda: _expect_device(row, gpu, limits),
-        "launch": lambda: _expect_launch(row, limits),
-    }
-    return makers[row.kind]()
 
 
 def _expect_host(row: Series, probes: Mapping[str, float]) -> Expected | None:

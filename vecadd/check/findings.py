@@ -148,8 +148,8 @@ def _count_gpus(info: Info, require_gpu: bool) -> Figure:
 def _judge_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
     """Of all GPUs together, as nvidia-smi counts them."""
     errors, processes = conditions["ecc_errors"], conditions["gpu_processes"]
-    counted: list[tuple[str, float | None, str, Severity, str, str]] = [
-        (
+    for reason, seconds in conditions["throttled"].items():
+        yield _judge_count(
             f"throttling by {reason}",
             seconds,
             "s",
@@ -157,42 +157,40 @@ def _judge_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
             f"throttling: {reason} for {seconds or 0:.3g} s of the run.",
             "Look at cooling, airflow and power supply before the figures are believed.",
         )
-        for reason, seconds in conditions["throttled"].items()
-    ]
-    counted += [
-        (
-            "ECC errors",
-            errors,
-            "errors",
-            "critical",
-            f"ECC errors: {errors or 0:.0f} uncorrected since the driver was loaded.",
-            "Take the machine out of service, and run the maker's field diagnostic: its memory may need replacement.",
-        ),
-        (
-            "other processes",
-            processes,
-            "processes",
-            "warning",
-            f"other processes on the GPU: {processes}. Figures may be worse than the machine is.",
-            "End them, and run it again.",
-        ),
-    ]
-    for name, value, unit, severity, meaning, next in counted:
-        id = f"conditions/gpus/{name}"
-        if value is None:
-            yield make_unknown(id, name, unit, f"{name}: nvidia-smi does not say.")
-            continue
-        yield make_figure(
-            id,
-            name,
-            severity if value else "pass",
-            value,
-            unit,
-            meaning if value else f"{name}: none.",
-            next,
-            expected=(-inf, 0.0),
-            source="a machine that is healthy and idle has none",
-        )
+    yield _judge_count(
+        "ECC errors",
+        errors,
+        "errors",
+        "critical",
+        f"ECC errors: {errors or 0:.0f} uncorrected since the driver was loaded.",
+        "Take the machine out of service, and run the maker's field diagnostic: its memory may need replacement.",
+    )
+    yield _judge_count(
+        "other processes",
+        processes,
+        "processes",
+        "warning",
+        f"other processes on the GPU: {processes}. Figures may be worse than the machine is.",
+        "End them, and run it again.",
+    )
+
+
+def _judge_count(name: str, value: float | None, unit: str, severity: Severity, meaning: str, next: str) -> Figure:
+    """Of what a healthy machine has none: ``severity`` and ``meaning`` are for one that has some."""
+    id = f"conditions/gpus/{name}"
+    if value is None:
+        return make_unknown(id, name, unit, f"{name}: nvidia-smi does not say.")
+    return make_figure(
+        id,
+        name,
+        severity if value else "pass",
+        value,
+        unit,
+        meaning if value else f"{name}: none.",
+        next,
+        expected=(-inf, 0.0),
+        source="a machine that is healthy and idle has none",
+    )
 
 
 # What a row's figure means, and what to do where it is not what it should be.
@@ -200,6 +198,8 @@ def _judge_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
 
 _MEMORY = "Run it again on an idle machine. If it stays, look at ECC errors, clocks and temperatures (nvidia-smi -q)."
 _SLOT = "Seat the card anew, look at riser and slot in the BIOS, and at PCIe errors (AER) in the kernel's log."
+
+_FABRIC = "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings."
 
 # The meaning and the next step, by the longest beginning of a row's figure.
 _TEXTS: Mapping[str, tuple[str, str]] = {
@@ -222,18 +222,9 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "The time of launching work on the GPU: the driver's and the host's as much as the GPU's.",
         "Look at the processor's clock and power governor, and at debuggers and profilers that are attached.",
     ),
-    "pair copy": (
-        "From one GPU's memory into another's by a copy engine.",
-        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
-    ),
-    "pair read": (
-        "A kernel reads another GPU's memory into its own.",
-        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
-    ),
-    "pair write": (
-        "A kernel writes its GPU's memory into another's.",
-        "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings.",
-    ),
+    "pair copy": ("From one GPU's memory into another's by a copy engine.", _FABRIC),
+    "pair read": ("A kernel reads another GPU's memory into its own.", _FABRIC),
+    "pair write": ("A kernel writes its GPU's memory into another's.", _FABRIC),
 }
 
 _LOG = "Look for Xid errors and other messages of the driver in the kernel's log."
@@ -294,7 +285,7 @@ def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) ->
     if row.unit != "GB/s" or row.name == "figures":
         return None
     if row.kind == "host":
-        shown = _normal_of_host(row, measured)
+        shown = _normal_of_host(row)
     elif row.kind == "device":
         shown = _normal_of_device(row, gpu, measured)
     elif row.kind == "link":
@@ -304,7 +295,7 @@ def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) ->
     return {name: {"ours": _rate(row.value), **shown}[name] for name in NORMAL}
 
 
-def _normal_of_host(row: Series, measured: Measured) -> dict[str, str]:
+def _normal_of_host(row: Series) -> dict[str, str]:
     ordinary = None if row.value is None else 0.75 * row.value
     return {
         "data sheet": "memory channels × transfers a second × 8 bytes; only root may read the modules (dmidecode)",

@@ -183,6 +183,11 @@ DEVICE_SIZES = (1 << 20, 1 << 24, 1 << 28)
 LARGEST = 1 << 29  # and this, where three arrays are a sixteenth of the GPU's memory: 10 s of filling and checking
 SHARE_OF_GPU, SHARE_OF_HOST = 1 / 16, 1 / 4  # of their memory that one set of arrays may take
 SECONDS = 0.5  # of timed work a cell
+PROBED: Mapping[Kind, Mapping[str, str]] = {  # figures that a probe of the bench gives, and its names of them
+    "link": {"to the device": "to_device_gbps", "to the host": "to_host_gbps", "both ways": "both_gbps"},
+    "device": {"read": "read_gbps", "write": "write_gbps"},
+    "launch": {"empty kernel": "kernel_seconds", "queued kernel": "queued_seconds"},
+}
 STREAMERS = ("threads", "threads_stream")  # rungs that count for the host's best besides vecadd.add
 PAIR_BYTES, PAIR_ROUNDS = 256 << 20, 5  # from GPU to GPU; five times an H200's L2
 ENOUGH = 3  # rounds whose median tells a machine's figure from a moment's
@@ -216,6 +221,11 @@ class Measured:
             row.values.append(value)
             row.spread = spread
         row.error = row.error or error
+
+    def add_probed(self, kind: Kind, found: Mapping[str, float], gpu: int) -> None:
+        """Records the figures that a probe gave."""
+        for name, key in PROBED[kind].items():
+            self.add(kind, name, _unit_of_probe(key), found[key], gpu=gpu)
 
 
 def measure_round(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
@@ -274,14 +284,16 @@ def _units() -> dict[str, Unit]:
     additions: dict[Kind, tuple[int, ...]] = {"host": STREAMING, "device": (*DEVICE_SIZES, LARGEST)}
     return {
         **{f"{kind} add {show_size(n)}": "GB/s" for kind, every in additions.items() for n in every},
-        **{f"link {name}": "GB/s" for name in ("to the device", "to the host", "both ways")},
-        "device read": "GB/s",
-        "device write": "GB/s",
+        **{f"{kind} {name}": _unit_of_probe(key) for kind, names in PROBED.items() for name, key in names.items()},
         f"host add {show_size(SMALL)}": "s",
-        **{f"launch {name}": "s" for name in ("empty kernel", "queued kernel", "call of add")},
+        "launch call of add": "s",
         "link generation": "generation",
         "link width": "lanes",
     }
+
+
+def _unit_of_probe(key: str) -> Unit:
+    return "s" if key.endswith("_seconds") else "GB/s"
 
 
 def _why_not(found: Info, measured: Measured, row: Series) -> str | None:
@@ -325,8 +337,7 @@ def _measure_host(measured: Measured, time: Time, gpu: int) -> None:
 def _measure_link(measured: Measured, time: Time, gpu: int) -> None:
     rates = probes.probe_link(gpu)
     measured.limits.setdefault(gpu, {})["link"] = rates
-    for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
-        measured.add("link", name, "GB/s", rates[key], gpu=gpu)
+    measured.add_probed("link", rates, gpu)
     now = _link_under_load(gpu)
     if now.link_generation is not None:
         measured.add("link", "generation", "generation", now.link_generation, gpu=gpu)
@@ -344,8 +355,7 @@ def _measure_device(measured: Measured, time: Time, gpu: int) -> None:
     memory, l2 = facts["memory"], facts["l2"]
     rates = probes.probe_device(gpu, l2, memory)
     measured.limits.setdefault(gpu, {}).update(device=rates, latency=probes.probe_latency(gpu))
-    measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
-    measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
+    measured.add_probed("device", rates, gpu)
     most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _machine.memory_available())
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
@@ -358,8 +368,7 @@ def _measure_device(measured: Measured, time: Time, gpu: int) -> None:
 def _measure_launch(measured: Measured, time: Time, gpu: int) -> None:
     seconds = probes.probe_launch(gpu)
     measured.limits.setdefault(gpu, {})["launch"] = seconds
-    measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
-    measured.add("launch", "queued kernel", "s", seconds["queued_seconds"], gpu=gpu)
+    measured.add_probed("launch", seconds, gpu)
     if gpu:
         return  # the cost of a call is measured once, for the host
     (timed,) = time(SMALL, [contestants.device_add()], None, 1)

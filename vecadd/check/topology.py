@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -138,13 +136,13 @@ class NvLinks:
 
 def nvlinks(facts: Sequence[dict[str, Any]]) -> dict[int, NvLinks]:
     """Of each of our GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
-    found = _known_links(_matrix(_ask_nvidia_smi("topo", "-m")))
+    found = _known_links(_matrix(_machine.ask_nvidia_smi("topo", "-m")))
     return {ours: found[number] for ours, number in smi_numbers(facts).items() if number in found}
 
 
 def _known_links(matrix: Mapping[tuple[int, int], str]) -> dict[int, NvLinks]:
     """By nvidia-smi's numbers. How many links should be active follows from the other GPUs of the same card."""
-    found = _nvlinks(_ask_nvidia_smi("nvlink", "--status"))
+    found = _nvlinks(_machine.ask_nvidia_smi("nvlink", "--status"))
     for number, links in found.items():
         card = {other: its for other, its in found.items() if its.card == links.card}
         most, count = max(len(its.active) for its in card.values()), max(its.count for its in card.values())
@@ -174,7 +172,7 @@ def _is_divided(number: int) -> bool:
 def connections(gpus: Sequence[Gpu], facts: Sequence[dict[str, Any]]) -> dict[tuple[int, int], Connection]:
     """Of every ordered pair of GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
     numbers = smi_numbers(facts)
-    matrix = _matrix(_ask_nvidia_smi("topo", "-m"))
+    matrix = _matrix(_machine.ask_nvidia_smi("topo", "-m"))
     links = _known_links(matrix)
     found = {}
     for a in gpus:
@@ -233,16 +231,3 @@ def _nvlinks(text: str) -> dict[int, NvLinks]:
             (gpu.active if link[2] else gpu.inactive).append(int(link[1]))
             gpu.rate = max(gpu.rate or 0.0, float(link[2]) * 1e9) if link[2] else gpu.rate
     return found
-
-
-def _ask_nvidia_smi(*words: str) -> str:
-    """What nvidia-smi prints; nothing where it cannot be asked."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return ""
-    try:
-        return subprocess.run(
-            [tool, *words], capture_output=True, text=True, errors="replace", timeout=_machine.SMI_TIMEOUT, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""

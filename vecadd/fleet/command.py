@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from itertools import groupby
 from math import inf, log
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from vecadd import pages
 from vecadd._command import (
     STDOUT,
-    UnaskableError,
+    UsageError,
     add_comparison_options,
     epilog,
     package_version,
@@ -33,7 +34,7 @@ from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
 def slurm_hostlist(hosts: Iterable[str]) -> str:
     """The hosts in one line, for ``sbatch --exclude``; names that differ in their last number share a bracket.
 
-    >>> compressed(["node07", "node01", "node02", "login"])
+    >>> slurm_hostlist(["node07", "node01", "node02", "login"])
     'login,node[01-02,07]'
     """
     families: dict[tuple[str, int], set[int]] = {}
@@ -59,13 +60,9 @@ def _family(prefix: str, width: int, numbers: list[int]) -> str:
 
 
 def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):  # the same in numbers without a gap
+        found = [number for _, number in run]
+        yield found[0], found[-1]
 
 
 # What was found, as tables and sentences: for a terminal and for a page.
@@ -264,7 +261,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
+    compared. Raises UsageError where a file that was named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
     for path, content in read_objects(paths):
@@ -274,12 +271,12 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
             read.append(read_check(path, content))
         except ValueError as error:
             if path in paths:
-                raise UnaskableError(str(error)) from error
+                raise UsageError(str(error)) from error
             left_out.append(str(error))
     if left_out and not read:
-        raise UnaskableError(f"no file can be read as one of vecadd check: {left_out[0]}")
+        raise UsageError(f"no file can be read as one of vecadd check: {left_out[0]}")
     if not read:
-        raise UnaskableError(f"there is no file of vecadd check in {', '.join(map(str, paths))}")
+        raise UsageError(f"there is no file of vecadd check in {', '.join(map(str, paths))}")
     return read, left_out
 
 

@@ -237,9 +237,13 @@ def _baseline(
         )
         if -deviation > judged.fence
     ]
-    deviations += _find_missing(
-        measurement, unit, figures, values, machines, {w: exp(sign * u) for w, u in usual.items()}
-    )
+    # Figures without a value, of parts that nearly all machines have one of. A value of 0 is one.
+    having = Counter(where for _, where in values)
+    deviations += [
+        Deviation(host, measurement, where, unit, None, exp(sign * usual[where]), None, None)
+        for (host, where), figure in figures.items()
+        if figure.value is None and machines >= FEW and having[where] >= USUAL * machines
+    ]
     quantiles = tuple(float(each) for each in np.quantile(list(values.values()), QUANTILES))
     return Baseline(machine_type, measurement, unit, machines, len(values), quantiles, tuple(deviations))
 
@@ -251,23 +255,6 @@ def _usual_by_part(logarithms: Mapping[tuple[str, str], float]) -> dict[str, flo
         by_part[where].append(value)
     of_all = float(np.median(list(logarithms.values())))
     return {where: float(np.median(some)) if len(some) >= FEW else of_all for where, some in by_part.items()}
-
-
-def _find_missing(
-    measurement: str,
-    unit: str,
-    figures: Figures,
-    values: Mapping[tuple[str, str], float],
-    machines: int,
-    usual: Mapping[str, float],
-) -> list[Deviation]:
-    """Figures without a value, of parts that nearly all machines have one of. A value of 0 is one."""
-    having = Counter(where for _, where in values)
-    return [
-        Deviation(host, measurement, where, unit, None, usual[where], None, None)
-        for (host, where), figure in figures.items()
-        if figure.value is None and machines >= FEW and having[where] >= USUAL * machines
-    ]
 
 
 Parts = Mapping[tuple[str, str, str], int]  # by measurement, unit and host

@@ -83,7 +83,7 @@ def load_contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable
     path = Path(spec["path"])
     if path.suffix == ".cu":
         try:
-            return compiler.function_of(path, spec["function"], spec["dtype"], f"{gpu['cc_major']}{gpu['cc_minor']}")
+            return compiler.function_of(path, spec["function"], f"{gpu['cc_major']}{gpu['cc_minor']}")
         except compiler.NoFunctionError as error:
             raise ImpossibleError(f"{path} has {error}: {DEFINE}") from error
         except compiler.NoCompilerError as error:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from vecadd._command import STDOUT, UnaskableError, epilog, status_line, target
+from vecadd._command import STDOUT, UsageError, epilog, status_line, target
 from vecadd.bench import machine, options
 from vecadd.figures import write_json
 from vecadd.info import info
@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd judge` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a .py or .cu file with the function")
     parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
-    parser.add_argument("--dtype", type=_dtype, default="float32", metavar="DTYPE", help="default: float32")
+    parser.add_argument(
+        "--dtype", type=options.parse_dtype, default="float32", metavar="DTYPE", help="default: float32"
+    )
     parser.add_argument(
         "--sizes",
         type=options.parse_sizes,
@@ -63,29 +65,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises UnaskableError for what cannot be
-    judged."""
+    """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises what `judge` raises
+    for what cannot be judged, and UsageError."""
     if not arguments.file.is_file():  # before what else is missing
-        raise UnaskableError(f"{arguments.file}: No such file")
+        raise UsageError(f"{arguments.file}: No such file")
     conditions = machine.conditions_now()
     found = info()
     if not found.gpus:
-        raise UnaskableError(f"there is no GPU to judge on: {found.gpu_reason}")
-    try:
-        with status_line("judge") as tell:
-            judged = judgement.judge(
-                arguments.file,
-                arguments.dtype,
-                arguments.sizes,
-                function=arguments.function,
-                arrays=arguments.arrays,
-                alignment=arguments.alignment,
-                rounds=arguments.rounds,
-                timeout=arguments.timeout,
-                tell=tell,
-            )
-    except (RuntimeError, ValueError) as error:
-        raise UnaskableError(str(error)) from error
+        raise UsageError(f"there is no GPU to judge on: {found.gpu_reason}")
+    with status_line("judge") as tell:
+        judged = judgement.judge(
+            arguments.file,
+            arguments.dtype,
+            arguments.sizes,
+            function=arguments.function,
+            arrays=arguments.arrays,
+            alignment=arguments.alignment,
+            rounds=arguments.rounds,
+            timeout=arguments.timeout,
+            tell=tell,
+        )
     if arguments.json is not None:
         meta = machine.meta(found, machine.conditions_since(conditions), method=verdict.METHOD)
         write_json(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
@@ -99,8 +98,3 @@ def _show(screen: Screen, judged: Verdict) -> None:
     screen.say(*(f"checked: {line}" for line in judged.checked), *judged.sentences())
     if judged.accepted:
         screen.say(f"method: {verdict.METHOD}")
-
-
-def _dtype(text: str) -> str:
-    (name,) = options.parse_dtypes(text)[:1]
-    return name

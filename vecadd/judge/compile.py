@@ -63,7 +63,7 @@ def is_kernel(source: str, function: str) -> bool:
     return "__global__" in found[1]
 
 
-def function_of(path: Path, function: str, dtype: str, capability: str) -> Callable[[Any, Any, Any], None]:
+def function_of(path: Path, function: str, capability: str) -> Callable[[Any, Any, Any], None]:
     """The file's function, to be called with three DeviceArrays. Raises NoFunctionError where it is not there,
     CompileError for what does not compile, NoCompilerError where nothing is there to compile it."""
     source = path.read_text(encoding="utf-8")

@@ -42,11 +42,11 @@ def is_child() -> bool:
 
 
 class EndedError(Exception):
-    """The child gave no answer: it crashed, ended itself, or took too long. ``kind`` is that of the finding."""
+    """The child gave no answer: it crashed, ended itself, or took too long. ``kind`` is one of session.KINDS."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
-        self.kind = kind
+        self.kind, self.words = kind, words
 
 
 class Child:

@@ -7,6 +7,7 @@ import secrets
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from vecadd import _core, model
 from vecadd.bench.options import find_dtype
 from vecadd.judge import verdict
 from vecadd.judge.process import Child, EndedError, is_child
-from vecadd.judge.session import LINE, RejectedError, Rejection, Session, check_foresight
+from vecadd.judge.session import LINE, RejectedError, Session, check_foresight
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 from vecadd.tables import show_seconds
@@ -34,6 +35,7 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
     for a function that cannot be sent to another process, TypeError for what is neither a file nor callable."""
     if arrays not in (None, *ARRAYS):
         raise ValueError(f"arrays must be {', '.join(map(repr, ARRAYS))} or None, not {arrays!r}")
+    given = {"function": function, "folders": sys.path}
     if isinstance(contestant, str | Path):
         path = Path(contestant)
         if not path.is_file():
@@ -43,22 +45,14 @@ def describe_contestant(contestant: Any, function: str, arrays: str | None) -> d
         took = _arrays_of_modules(_imported_modules(path)) if path.suffix == ".py" else "vecadd"
         if path.suffix == ".cu" and arrays not in (None, "vecadd"):
             raise ValueError(f"a .cu file takes pointers, not {arrays}'s arrays")
-        return {
-            "name": path.name,
-            "path": str(path.resolve()),
-            "function": function,
-            "pickled": "",
-            "folders": sys.path,
-            "arrays": arrays or took,
-        }
+        return {**given, "name": path.name, "path": str(path.resolve()), "pickled": "", "arrays": arrays or took}
     if not callable(contestant):
         raise TypeError(f"what is judged is a function of (a, b, out) or the path of a file, not {contestant!r}")
     return {
+        **given,
         "name": getattr(contestant, "__name__", type(contestant).__name__),
         "path": "",
-        "function": function,
         "pickled": base64.b64encode(_pickle_function(contestant)).decode(),
-        "folders": sys.path,
         "arrays": arrays or _arrays_of_modules(_modules_of_globals(contestant)),
     }
 
@@ -169,9 +163,9 @@ def judge(
             tell(f"reading {spec['name']}")
             begun = _refuse_impossible(child.begin(timeout))
             if "uncompiled" in begun:
-                raise RejectedError(Rejection("does not compile", begun["uncompiled"]))
+                raise RejectedError("does not compile", begun["uncompiled"])
             if "raised" in begun:
-                raise RejectedError(Rejection("raises", f"{begun['raised']} (while its code was read)"))
+                raise RejectedError("raises", f"{begun['raised']} (while its code was read)")
             gpu = begun["gpu"]
             chosen = _choose_sizes(sizes, itemsize, gpu["memory"])
             session = Session(child, gpu, itemsize, timeout, begun["persisting"])
@@ -180,18 +174,14 @@ def judge(
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
                 checked.append(check_foresight(session))
-            limits = _probe_limits(spec, timeout, tell)
+            limits = _probe_limits(timeout, tell)
             found = [_time_size(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
             session.check_functions()
-    except RejectedError as error:
-        rejection = error.finding
-    except EndedError as error:
-        rejection = Rejection(error.kind, str(error))
-    else:
-        return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
-    return verdict.make_verdict(
-        spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked)
-    )
+    except (RejectedError, EndedError) as error:
+        return verdict.make_verdict(
+            spec, dtype, gpu["name"], kind=error.kind, words=error.words, checked=tuple(checked)
+        )
+    return verdict.make_verdict(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
 
 
 def _time_size(
@@ -200,18 +190,16 @@ def _time_size(
     tell(f"timing {n} elements")
     candidates = verdict.find_candidates(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
     timed = verdict.time_size(session, n, candidates, rounds)
-    itemsize = session.itemsize
-    limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
-    nbytes = model.bytes_moved(timed.n, itemsize)
     rate = 1e9 * probed["device"]["gbps"]
-    limit = nbytes / rate if nbytes > gpu["l2"] else None
-    _refuse_impossible_time(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
-    return Size.of(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
+    memory = (timed.bytes - gpu["l2"]) / rate / FASTER
+    _refuse_impossible_time(timed, memory, EMPTY * probed["launch"]["kernel_seconds"])
+    limit = timed.bytes / rate if timed.bytes > gpu["l2"] else None
+    return replace(timed, limit=limit, advice=_advise(gpu, dtype, timed, rung, model.Limits.of(probed)))
 
 
-def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) -> None:
-    """Raises FoundError for a time that the memory, or a launch, does not allow."""
+def _refuse_impossible_time(timed: Size, memory: float, kernel: float) -> None:
+    """Raises RejectedError for a time that the memory, or a launch, does not allow."""
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
     if seconds < memory:
@@ -220,11 +208,11 @@ def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) 
         words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
     else:
         return
-    raise RejectedError(Rejection("returned early", words))
+    raise RejectedError("returned early", words)
 
 
 def _advise(
-    gpu: dict[str, Any], dtype: str, timed: verdict.Timed, rung: dict[str, Any], limits: model.Limits
+    gpu: dict[str, Any], dtype: str, timed: Size, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
     """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
     what that takes."""
@@ -247,7 +235,7 @@ def _advise(
     return (took, about, *advice.steps[1:], *rungs)
 
 
-def _probe_limits(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
+def _probe_limits(timeout: float, tell: Tell) -> dict[str, Any]:
     """The limits of this GPU, from a process without foreign code."""
     tell("probing the GPU")
     with Child({"ask": "probes"}) as child:

@@ -36,15 +36,12 @@ REGIONS = ("in front of a", "a", "between a and b", "b", "between b and out", "o
 OPERANDS, OUT = (1, 3), 5
 
 
-@dataclass(frozen=True)
-class Rejection:
+class RejectedError(Exception):
     """Why a contestant is rejected: the kind, a key of KINDS, and what was seen, in words."""
 
-    kind: str
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.words}"
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(f"{kind}: {words}")
+        self.kind, self.words = kind, words
 
 
 @dataclass(frozen=True)
@@ -58,38 +55,38 @@ class Count:
     last: int
 
 
-def find_fault(answer: Mapping[str, Any], n: int, where: str, persisting: int = 0) -> Rejection | None:
+def find_fault(answer: Mapping[str, Any], n: int, where: str, persisting: int = 0) -> RejectedError | None:
     """What an answer to a call of n elements shows, at ``where`` in words; None where all is right. ``persisting``
     bytes of the L2 were set aside before."""
     if "raised" in answer:
-        return Rejection("raises", f"{answer['raised']} ({where})")
+        return RejectedError("raises", f"{answer['raised']} ({where})")
     if "lost" in answer:
-        return Rejection("GPU fault", f"{answer['lost']} ({where})")
+        return RejectedError("GPU fault", f"{answer['lost']} ({where})")
     regions = [Count(*counts) for counts in answer["regions"]]
     for index, count in enumerate(regions):
         if count.wrong and index in OPERANDS:
-            return Rejection("changes operands", f"{_show_elements(count, n)} of {REGIONS[index]} ({where})")
+            return RejectedError("changes operands", f"{_show_elements(count, n)} of {REGIONS[index]} ({where})")
         if count.wrong and index != OUT:
             region = f"{_count_elements(count.wrong)} {REGIONS[index]}"
             words = f"{region}, the first one {count.first} elements into it ({where})"
-            return Rejection("writes outside", words)
+            return RejectedError("writes outside", words)
     if answer["persisting"] > persisting:
-        return Rejection("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
+        return RejectedError("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
     if not regions[OUT].wrong:
         if answer["unordered"]:
             words = f"what was queued behind the call was over before any kernel of the call could run ({where})"
-            return Rejection("side stream", words)
+            return RejectedError("side stream", words)
         return None
     return _judge_out(regions[OUT], Count(*answer["at_rest"]), Count(*answer["later"]), n, where)
 
 
-def _judge_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str) -> Rejection:
+def _judge_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str) -> RejectedError:
     what = f"{_show_elements(at_once, n)} of out, the first {at_once.first} ({where})"
     # Before the sums of other operands: those may be what a call leaves that comes late.
     if not at_rest.wrong:
-        return Rejection("side stream", f"{what}; right when the GPU had come to rest")
+        return RejectedError("side stream", f"{what}; right when the GPU had come to rest")
     if not later.wrong:
-        return Rejection("returned early", f"{what}; right a while after")
+        return RejectedError("returned early", f"{what}; right a while after")
     # What is in it in the end. A sum of one byte equals another now and then: most of the wrong ones decide.
     most = 0.5 * later.wrong
     kinds: Sequence[tuple[str, int]] = (
@@ -97,7 +94,7 @@ def _judge_out(at_once: Count, at_rest: Count, later: Count, n: int, where: str)
         ("kept result", later.last),
         ("nothing written", later.unwritten if later.wrong >= n else 0),
     )
-    return Rejection(next((kind for kind, count in kinds if count > most), "wrong sum"), what)
+    return RejectedError(next((kind for kind, count in kinds if count > most), "wrong sum"), what)
 
 
 def _show_elements(count: Count, n: int) -> str:
@@ -167,21 +164,13 @@ STEP = 128  # elements: timed sizes are multiples of it, so that no kernel has a
 DELAY = 100e-6  # seconds that the GPU waits for the host beyond the time that the contestant takes to queue its work
 LONGEST_DELAY = 5e-3
 
-HELD = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
-HOLD = 10e-3  # seconds that no kernel can run from such a call on, beyond those that the contestant takes to queue it
-
-
-class RejectedError(Exception):
-    """The contestant does something that rejects it."""
-
-    def __init__(self, finding: Rejection) -> None:
-        super().__init__(str(finding))
-        self.finding = finding
+BLOCKED = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
+BLOCKED_FOR = 10e-3  # seconds that no kernel can run from such a call on, beyond those in which it is queued
 
 
 class Session:
-    """A child with a contestant, its GPU's facts, and the questions to it. Raises FoundError for an answer that shows
-    what rejects it."""
+    """A child with a contestant, its GPU's facts, and the questions to it. Raises RejectedError for an answer that
+    shows what rejects it."""
 
     def __init__(self, child: Child, gpu: dict[str, Any], itemsize: int, timeout: float, persisting: int = 0) -> None:
         self.child, self.gpu, self.itemsize, self.timeout = child, gpu, itemsize, timeout
@@ -211,23 +200,22 @@ class Session:
         bare: bool = False,
         version: int | None = None,
         stage: str = "stage",
-        held: bool = False,
+        blocked: bool = False,
     ) -> float:
-        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``held``: while
-        no kernel can run, which shows whether work behind the call waits for those of the call."""
+        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``blocked``:
+        while no kernel can run, which shows whether work behind the call waits for those of the call."""
         self._calls += 1
         now = self._calls % VERSIONS if version is None else version
         how: dict[str, Any] = {"now": now, "delay": self._cycles(DELAY), "bare": bare}
-        if held:
-            how["hold"] = self._cycles(HOLD)
+        if blocked:
+            how["hold"] = self._cycles(BLOCKED_FOR)
         if not bare:
             pokes = tuple(self.random.randrange(room.n) for _ in range(POKES))
             other = (now + 1) % VERSIONS
             how |= {"before": other, "last": (now - 1) % VERSIONS, "donor": other, "pokes": pokes}
         answer = self._ask(ask="call", stage=stage, start=tuple(start), rung=rung, flush=flush, how=how)
-        finding = find_fault(answer, room.n, where, self._persisting)
-        if finding is not None:
-            raise RejectedError(finding)
+        if fault := find_fault(answer, room.n, where, self._persisting):
+            raise fault
         if rung is None:
             self._delay = min(LONGEST_DELAY, answer["host"])
         seconds: float = answer["seconds"]
@@ -251,10 +239,10 @@ class Session:
         return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
 
     def check_functions(self) -> None:
-        """Raises FoundError where functions of the clocks or the checkers are replaced by now."""
+        """Raises RejectedError where functions of the clocks or the checkers are replaced by now."""
         names = self._ask(ask="replaced")["replaced"]
         if names:
-            raise RejectedError(Rejection("replaces functions", ", ".join(names[:5])))
+            raise RejectedError("replaces functions", ", ".join(names[:5]))
 
     def near(self, n: int) -> int:
         """A size to time in the place of n: at most 1/NEAR smaller."""
@@ -268,17 +256,16 @@ class Session:
         try:
             for index in range(CALLS):
                 start = room.misaligned(self.random.randrange, alignment)
-                self.call(room, start, where, held=index >= CALLS - HELD)
+                self.call(room, start, where, blocked=index >= CALLS - BLOCKED)
         except RejectedError as found:
-            finding = found.finding
-            if finding.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
+            if found.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
                 raise
-            words = f"{finding.words}; right at {_list(asked)}"
+            words = f"{found.words}; right at {_list(asked)}"
             round_ones = [self._as_round(n, asked) for n in asked]
             if not self._right_at(round_ones):
-                raise RejectedError(Rejection("knows the sizes", words)) from None
+                raise RejectedError("knows the sizes", words) from None
             words += f" and at {_list(round_ones)}, which are as round: look at the tail behind the last whole block"
-            raise RejectedError(Rejection(finding.kind, words)) from None
+            raise RejectedError(found.kind, words) from None
 
     def _as_round(self, n: int, asked: Sequence[int]) -> int:
         """A size that is not asked for, with the same power of two as a factor."""
@@ -325,7 +312,7 @@ Place = tuple[str, GuardedArrays, tuple[int, int, int]]
 
 
 def check_foresight(session: Session) -> str:
-    """Raises FoundError for a contestant that is; else gives a line on what was compared."""
+    """Raises RejectedError for a contestant that is; else gives a line on what was compared."""
     n = 2 * session.gpu["l2"] // (3 * session.itemsize)
     places: list[Place] = []
     for index in range(SETS):
@@ -341,7 +328,7 @@ def check_foresight(session: Session) -> str:
     more = statistics.median(others) / statistics.median(known)
     if more > MORE:
         words = f"{more:.2f} times as fast at {n} elements where it could know the next ones"
-        raise RejectedError(Rejection("L2 warmed", words))
+        raise RejectedError("L2 warmed", words)
     return f"{n} elements: {SETS} sets in a known order, and in orders that nothing tells"
 
 

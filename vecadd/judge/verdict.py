@@ -19,87 +19,7 @@ LOOKS = 3  # calls of each rung before the rounds, to find the nearest
 ROUNDS = 40
 
 
-@dataclass(frozen=True)
-class Timed:
-    """Seconds at a size drawn near the asked one: the contestant's median with its 95 % interval, tuned's and the
-    nearest rung's medians, and how many times as long as each of both the contestant takes: low, median, high."""
-
-    asked: int
-    n: int
-    seconds: tuple[float, float, float]
-    tuned: float
-    over_tuned: tuple[float, float, float]
-    rung: str
-    rung_seconds: float
-    over_rung: tuple[float, float, float]
-
-
-def find_candidates(dtype: str, capability: int) -> list[dict[str, Any]]:
-    """The rungs that a contestant is placed among: those that fill the GPU and write the sum of that dtype."""
-    return [
-        rung
-        for rung in _core.rungs()
-        if rung["kind"] == "device"
-        and dtype in rung["dtypes"]
-        and rung["sum"] == "written"
-        and not rung["blocks"]
-        and rung["min_cc"] <= capability
-    ]
-
-
-def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Timed:
-    """Times one size, near n."""
-    near = session.near(n)
-    room = session.stage(near)
-    where = f"{near} elements, timed"
-    for _ in range(LOOKS):  # the first loads or compiles what is called
-        own = session.seconds(room, where)
-    looked = {name: min(found) for name, found in _time_candidates(session, room, candidates) if found}
-    nearest = min(looked, key=lambda name: abs(math.log(looked[name] / own)))
-    names = dict.fromkeys((None, TUNED, nearest))
-    samples: dict[str | None, list[float]] = {name: [] for name in names}
-    for _ in range(rounds):
-        order = list(names)
-        session.random.shuffle(order)
-        for name in order:
-            samples[name].append(session.seconds(room, where, rung=name))
-    session.drop()
-    return Timed(
-        n,
-        near,
-        interval(samples[None]),
-        statistics.median(samples[TUNED]),
-        paired_interval(samples[None], samples[TUNED]),
-        nearest,
-        statistics.median(samples[nearest]),
-        paired_interval(samples[None], samples[nearest]),
-    )
-
-
-def _time_candidates(
-    session: Session, room: GuardedArrays, candidates: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[str, list[float]]]:
-    """Seconds of a few calls of each rung; none of one that refuses this size."""
-    for rung in candidates:
-        name = rung["name"]
-        try:
-            yield name, [session.seconds(room, name, rung=name) for _ in range(LOOKS)]
-        except RejectedError as found:
-            if found.finding.kind != "raises":
-                raise
-            yield name, []
-
-
-# What a judgement came to: for a terminal, a notebook, a file and a test.
-
 Interval = tuple[float, float, float]  # low, median, high
-
-METHOD = (
-    "each call on operands that are new and become ready only when the GPU comes to it, at a place drawn at random; "
-    "out, both operands and the memory around them compared bit for bit right behind it, in the order of its stream; "
-    "times by CUDA events, behind an addition of other arrays that fills the L2 where the operands are not small, "
-    "medians of interleaved rounds with their 95 % interval; limits from probes in a process of their own"
-)
 
 
 @dataclass(frozen=True)
@@ -118,13 +38,8 @@ class Size:
     rung: str
     rung_seconds: float
     over_rung: Interval
-    limit: float | None
-    advice: tuple[str, ...]
-
-    @classmethod
-    def of(cls, timed: Timed, itemsize: int, limit: float | None, advice: Iterable[str]) -> "Size":
-        """The timed calls, with the limit in seconds."""
-        return cls(bytes=bytes_moved(timed.n, itemsize), limit=limit, advice=tuple(advice), **asdict(timed))
+    limit: float | None = None
+    advice: tuple[str, ...] = ()
 
     @property
     def gbps(self) -> float:
@@ -141,6 +56,73 @@ class Size:
         """Its place on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
         low, _, high = self.over_rung
         return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
+
+
+def find_candidates(dtype: str, capability: int) -> list[dict[str, Any]]:
+    """The rungs that a contestant is placed among: those that fill the GPU and write the sum of that dtype."""
+    return [
+        rung
+        for rung in _core.rungs()
+        if rung["kind"] == "device"
+        and dtype in rung["dtypes"]
+        and rung["sum"] == "written"
+        and not rung["blocks"]
+        and rung["min_cc"] <= capability
+    ]
+
+
+def time_size(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Size:
+    """Times one size, near n; the limit and the advice are for the caller to add."""
+    near = session.near(n)
+    room = session.stage(near)
+    where = f"{near} elements, timed"
+    for _ in range(LOOKS):  # the first loads or compiles what is called
+        own = session.seconds(room, where)
+    looked = {name: min(found) for name, found in _time_candidates(session, room, candidates) if found}
+    nearest = min(looked, key=lambda name: abs(math.log(looked[name] / own)))
+    names = dict.fromkeys((None, TUNED, nearest))
+    samples: dict[str | None, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        order = list(names)
+        session.random.shuffle(order)
+        for name in order:
+            samples[name].append(session.seconds(room, where, rung=name))
+    session.drop()
+    return Size(
+        asked=n,
+        n=near,
+        bytes=bytes_moved(near, session.itemsize),
+        seconds=interval(samples[None]),
+        tuned=statistics.median(samples[TUNED]),
+        over_tuned=paired_interval(samples[None], samples[TUNED]),
+        rung=nearest,
+        rung_seconds=statistics.median(samples[nearest]),
+        over_rung=paired_interval(samples[None], samples[nearest]),
+    )
+
+
+def _time_candidates(
+    session: Session, room: GuardedArrays, candidates: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, list[float]]]:
+    """Seconds of a few calls of each rung; none of one that refuses this size."""
+    for rung in candidates:
+        name = rung["name"]
+        try:
+            yield name, [session.seconds(room, name, rung=name) for _ in range(LOOKS)]
+        except RejectedError as found:
+            if found.kind != "raises":
+                raise
+            yield name, []
+
+
+# What a judgement came to: for a terminal, a notebook, a file and a test.
+
+METHOD = (
+    "each call on operands that are new and become ready only when the GPU comes to it, at a place drawn at random; "
+    "out, both operands and the memory around them compared bit for bit right behind it, in the order of its stream; "
+    "times by CUDA events, behind an addition of other arrays that fills the L2 where the operands are not small, "
+    "medians of interleaved rounds with their 95 % interval; limits from probes in a process of their own"
+)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def advise(
     def more(missing: float) -> tuple[tuple[str, ...], list[str]]:
         """What keeps more bytes in flight, ``missing`` times as many."""
         if target == "registers":
-            rungs, words = _into_registers(load, itemsize, alignment, missing)
+            rungs, words = _into_registers(load, alignment, missing)
         else:
             rungs, words = _into_shared_memory(gpu, alignment, tile)
         words = [*_crowded(fitting), *words]
@@ -236,7 +236,7 @@ def _roofline(gpu: Gpu, itemsize: int, bandwidth: float) -> str:
     return f"{words} The GPU's balance is {balance(bandwidth, gpu.peak):.2g}: the memory is the roof."
 
 
-def _into_registers(load: int, itemsize: int, alignment: int, missing: float) -> tuple[tuple[str, ...], list[str]]:
+def _into_registers(load: int, alignment: int, missing: float) -> tuple[tuple[str, ...], list[str]]:
     """Wider loads first: they cost no instruction. Then unrolling, as far as registers allow."""
     widest = min(WIDEST, alignment)
     if load < widest:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vecadd.model.limits import Limits
-from vecadd.model.theory import WARP, Gpu, Prediction, load_bytes, occupancy
+from vecadd.model.theory import WARP, Gpu, Prediction, load_bytes, occupancy, rounded_up
 
 # How each device rung accesses memory, in numbers from its kernel's source; nothing here was measured.
 #
@@ -74,15 +74,22 @@ class Access:
 
 @dataclass(frozen=True)
 class Launch:
-    """What decides the access: the rung's row and parameters, the call, and the GPU's size."""
+    """What is to be predicted: a rung's row with all of its parameters, on a GPU with these limits, for n elements in
+    blocks of so many threads, 0 for the rung's own. ``facts`` is what ``_core.rung_facts`` says of it, or None."""
 
     rung: Mapping[str, Any]
-    params: Mapping[str, int]
-    n: int
+    gpu: Gpu
+    limits: Limits
     itemsize: int
-    block: int
-    multiprocessors: int
-    resident: int  # threads that fit on the GPU at once
+    n: int
+    params: Mapping[str, int]
+    block: int = 0
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def resident(self) -> int:
+        """Threads that fit on the GPU at once."""
+        return self.gpu.multiprocessors * self.gpu.threads
 
     @property
     def piece(self) -> int:
@@ -120,17 +127,17 @@ def _unrolled(launch: Launch, usual: Access) -> Access:
         usual,
         elements=usual.elements * pieces,
         lookups=usual.lookups * pieces,
-        threads=min(launch.resident, _rounded_up(launch.n, launch.block)),
+        threads=min(launch.resident, rounded_up(launch.n, launch.block)),
     )
 
 
 def _async_copy(launch: Launch, usual: Access) -> Access:
     """A loop on as many threads as fit; while one stage of the ring is added, the others are in flight."""
-    return replace(usual, threads=min(launch.resident, _rounded_up(launch.n, launch.block)))
+    return replace(usual, threads=min(launch.resident, rounded_up(launch.n, launch.block)))
 
 
 def _blocks_per_sm(launch: Launch, usual: Access) -> Access:
-    return replace(usual, threads=launch.params["blocks_per_sm"] * launch.multiprocessors * launch.block)
+    return replace(usual, threads=launch.params["blocks_per_sm"] * launch.gpu.multiprocessors * launch.block)
 
 
 def _block_range(launch: Launch, usual: Access) -> Access:
@@ -139,7 +146,7 @@ def _block_range(launch: Launch, usual: Access) -> Access:
 
 def _waves(launch: Launch, usual: Access) -> Access:
     threads = launch.params["percent"] * launch.resident // 100 // launch.block * launch.block
-    return replace(usual, threads=min(max(threads, launch.block), _rounded_up(launch.n, launch.block)))
+    return replace(usual, threads=min(max(threads, launch.block), rounded_up(launch.n, launch.block)))
 
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
@@ -254,10 +261,6 @@ _SPECIAL: Mapping[str, Callable[[Launch, Access], Access]] = {
 }
 
 
-def _rounded_up(value: int, step: int) -> int:
-    return -(-value // step) * step
-
-
 LATER = 2 / 3  # of a queue: the mean place of the later of two loads at random places
 DEPENDENT = 4  # cycles from an instruction to one that waits for it
 AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
@@ -271,43 +274,23 @@ def fits_l2(gpu: Gpu, footprint: int) -> bool:
     return footprint <= gpu.l2 // (L2_PARTS if gpu.capability >= 80 else 1)
 
 
-def predict_kernel(
-    rung: Mapping[str, Any],
-    facts: Mapping[str, Any] | None,
-    gpu: Gpu,
-    limits: Limits,
-    itemsize: int,
-    n: int,
-    params: Mapping[str, int],
-    block: int,
-    footprint: int,
-) -> Prediction:
-    """The prediction of a device rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
-    block, cached = block or rung["block"] or 256, fits_l2(gpu, footprint)
-    if rung["blocks"] == 1:
-        return one_block(rung, gpu, limits, itemsize, n, block, cached)
-    return many_blocks(rung, facts, gpu, limits, itemsize, n, params, block, cached)
+def predict_kernel(launch: Launch, footprint: int) -> Prediction:
+    """The prediction of a device rung; see `vecadd.model.predict`."""
+    launch = replace(launch, block=launch.block or launch.rung["block"] or 256)
+    cached = fits_l2(launch.gpu, footprint)
+    return one_block(launch, cached) if launch.rung["blocks"] == 1 else many_blocks(launch, cached)
 
 
-def many_blocks(
-    rung: Mapping[str, Any],
-    facts: Mapping[str, Any] | None,
-    gpu: Gpu,
-    limits: Limits,
-    itemsize: int,
-    n: int,
-    params: Mapping[str, int],
-    block: int,
-    cached: bool,
-) -> Prediction:
+def many_blocks(launch: Launch, cached: bool) -> Prediction:
     """The prediction of a grid of many blocks, in which threads wait for each other's loads. ``cached``: the L2 has the
     arrays."""
+    gpu, limits, facts = launch.gpu, launch.limits, launch.facts
+    itemsize, n, block = launch.itemsize, launch.n, launch.block
     active = facts["active_blocks"] if facts else occupancy(gpu, block).blocks
     resident = gpu.multiprocessors * active * block
-    launch = Launch(rung, params, n, itemsize, block, gpu.multiprocessors, gpu.multiprocessors * gpu.threads)
     way = access(launch)
-    reads = rung["bytes_per_element"] // 4 - 1
-    each = min(n, params["chunk"]) if way.launches > 1 else n  # elements of one launch
+    reads = launch.rung["bytes_per_element"] // 4 - 1
+    each = min(n, launch.params["chunk"]) if way.launches > 1 else n  # elements of one launch
     threads = way.threads or -(-each // way.elements)
     if facts and way.launches == 1:
         x, y, z = facts["grid"]
@@ -382,10 +365,10 @@ def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -
     return latency, limits.memory_seconds
 
 
-def one_block(
-    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, block: int, cached: bool
-) -> Prediction:
+def one_block(launch: Launch, cached: bool) -> Prediction:
     """The prediction of one block on one multiprocessor: the sum of its waits."""
+    rung, gpu, limits = launch.rung, launch.gpu, launch.limits
+    itemsize, n, block = launch.itemsize, launch.n, launch.block
     floor, l2 = limits.need("kernel"), limits.need("l2")
     far = l2 if cached else limits.far
     reads = rung["bytes_per_element"] // 4 - 1

@@ -115,40 +115,25 @@ class Loaded:
         return 1 / (1 / x - part * (1 / x - 1 / to_x))
 
 
-# The place of each in the "limits" of a result file's meta; rates are kept there in GB/s.
+# What each part of the "limits" of a result file's meta has; rates are kept there in GB/s, times in seconds.
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "device": ("read", "write", "copy", "l2_read", "l2_write"),
+    "launch": (
+        *("kernel", "block", "turnaround", "queued", "node", "issued", "waited", "table", "job", "waiting"),
+        *("triggering", "triggering_node", "triggering_block", "programmatic_issued", "released"),
+    ),
+    "latency": ("l1", "l2", "page", "dram", "stream", "atomic"),
+    "link": ("to_device", "to_host", "both"),
+    "crew": ("wake", "wake_one"),
+}
+_RATES = ("device", "link")
 _PLACES: Mapping[str, tuple[str, str]] = {
-    "read": ("device", "read_gbps"),
-    "write": ("device", "write_gbps"),
-    "copy": ("device", "copy_gbps"),
-    "l2_read": ("device", "l2_read_gbps"),
-    "l2_write": ("device", "l2_write_gbps"),
-    "kernel": ("launch", "kernel_seconds"),
-    "block": ("launch", "block_seconds"),
-    "turnaround": ("launch", "turnaround_seconds"),
-    "queued": ("launch", "queued_seconds"),
-    "node": ("launch", "node_seconds"),
-    "issued": ("launch", "issued_seconds"),
-    "l1": ("latency", "l1_seconds"),
-    "l2": ("latency", "l2_seconds"),
-    "page": ("latency", "page_seconds"),
-    "dram": ("latency", "dram_seconds"),
-    "stream": ("latency", "stream_seconds"),
-    "atomic": ("latency", "atomic_seconds"),
-    "to_device": ("link", "to_device_gbps"),
-    "to_host": ("link", "to_host_gbps"),
-    "both": ("link", "both_gbps"),
-    "waited": ("launch", "waited_seconds"),
-    "table": ("launch", "table_seconds"),
-    "job": ("launch", "job_seconds"),
-    "waiting": ("launch", "waiting_seconds"),
-    "triggering": ("launch", "triggering_seconds"),
-    "triggering_node": ("launch", "triggering_node_seconds"),
-    "triggering_block": ("launch", "triggering_block_seconds"),
-    "programmatic_issued": ("launch", "programmatic_issued_seconds"),
-    "released": ("launch", "released_seconds"),
     "threads": ("crew", "threads"),
-    "wake": ("crew", "wake_seconds"),
-    "wake_one": ("crew", "wake_one_seconds"),
+    **{
+        name: (part, f"{name}_gbps" if part in _RATES else f"{name}_seconds")
+        for part, names in _PARTS.items()
+        for name in names
+    },
 }
 
 # Lists of seconds, each beside the list "bytes" of its part.
@@ -279,10 +264,18 @@ class Limits:
         >>> vecadd.model.Limits(host_add=vecadd.model.Curve.line(start=1.0, rate=10)).seconds("host_add", 20)
         3.0
         """
+        return self.curve(name).seconds(nbytes)
+
+    def curve(self, name: str) -> Curve:
+        """That curve; raises ValueError where the run did not measure it.
+
+        >>> vecadd.model.Limits(host_add=vecadd.model.Curve.line(start=1.0, rate=10)).curve("host_add").rate(10)
+        5.0
+        """
         curve: Curve | None = getattr(self, name)
         if curve is None:
             raise ValueError(self.lack(name))
-        return curve.seconds(nbytes)
+        return curve
 
     def lack(self, name: str) -> str:
         """That this limit was not measured, in words.

@@ -1,18 +1,18 @@
 """The expected time of a rung from attributes of the GPU, the rung's row, and what the run's probes measured.
 
 No constant here was fitted to a rung; which terms there are, and that a load waits for half of a queue or for 2/3, was
-decided with recordings at hand. Where each term comes from is said in the file of its kind: `kernels` for the device
-rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs, `matrices` for
-the matrix rungs.
+decided with recordings at hand. Where each term comes from is said ahead of each kind of rungs, of the device rungs in
+`kernels`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vecadd import _core
 from vecadd.model import kernels
+from vecadd.model.kernels import Launch
 from vecadd.model.limits import Limits
 from vecadd.model.theory import (
     ARRAYS,
@@ -42,38 +42,18 @@ def predict_host(
     nbytes = n * itemsize
     every = int(limits.need("threads"))
     threads = 1 if rung["name"] == "one_thread" else params["threads"] or every
-    one = rate_alone(limits, nbytes)
+    one = limits.curve("host_add_one").rate(nbytes)
     if threads == 1:
         return longest(nbytes / one, {"alone": nbytes / one})
-    together = rate_together(limits, nbytes)
+    add = limits.curve("host_add")
+    together = add.rate(nbytes)
     if rung["name"] == "threads":
-        together /= 1 + from_memory(limits, nbytes) / 3  # four arrays' bytes in place of three
+        from_memory = min(1.0, add.rate(add.points[-1][0]) / together)  # the largest arrays fit in no cache
+        together /= 1 + from_memory / 3  # four arrays' bytes in place of three
     together = min(threads * one, together)
     alone = min(nbytes / one, wake(limits, threads - 1))
     terms = {"alone": alone, "together": max(0.0, nbytes - alone * one) / together}
     return longest(sum(terms.values()), terms)
-
-
-def rate_alone(limits: Limits, nbytes: float) -> float:
-    """Bytes of an array a second that one thread adds."""
-    if limits.host_add_one is None:
-        raise ValueError(limits.lack("host_add_one"))
-    return limits.host_add_one.rate(nbytes)
-
-
-def rate_together(limits: Limits, nbytes: float) -> float:
-    """Bytes of an array a second that all threads add."""
-    if limits.host_add is None:
-        raise ValueError(limits.lack("host_add"))
-    return limits.host_add.rate(nbytes)
-
-
-def from_memory(limits: Limits, nbytes: float) -> float:
-    """The share of the bytes that come from memory and not from a cache: 1 at the rate of the largest arrays, which fit
-    in no cache."""
-    if limits.host_add is None:
-        raise ValueError(limits.lack("host_add"))
-    return min(1.0, limits.host_add.rate(limits.host_add.points[-1][0]) / limits.host_add.rate(nbytes))
 
 
 def wake(limits: Limits, number: int) -> float:
@@ -118,22 +98,18 @@ _WAYS: Mapping[str, _Way] = {
 }
 
 
-def predict_launches(
-    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
-) -> Prediction:
-    """The prediction of a latency rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
-    adds, block = params["adds"], rung["block"] or 256
-    if rung["name"] == "batched":
-        return _batched(rung, gpu, limits, itemsize, n, adds, block)
-    way = _WAYS[rung["name"]]
+def predict_launches(launch: Launch) -> Prediction:
+    """The prediction of a latency rung; see `vecadd.model.predict`."""
+    launch = replace(launch, block=launch.rung["block"] or 256, facts=None)
+    if launch.rung["name"] == "batched":
+        return _batched(launch)
+    limits, n, adds, way = launch.limits, launch.n, launch.params["adds"], _WAYS[launch.rung["name"]]
     # A chain goes round b and out. Arrays a little larger than the L2 are found there in part.
-    room = gpu.l2 // kernels.L2_PARTS
-    kept = min(1.0, max(0.0, 2 - 2 * n * itemsize / room)) if params["chain"] else 0.0
-    near, far = (
-        kernels.many_blocks({**rung, **_SMALL_ADD}, None, gpu, limits, itemsize, n, params, block, cached).seconds
-        for cached in (True, False)
-    )
-    far = _fresh(limits, 3 * n * itemsize, far)
+    room = launch.gpu.l2 // kernels.L2_PARTS
+    kept = min(1.0, max(0.0, 2 - 2 * n * launch.itemsize / room)) if launch.params["chain"] else 0.0
+    one = replace(launch, rung={**launch.rung, **_SMALL_ADD})
+    near, far = (kernels.many_blocks(one, cached).seconds for cached in (True, False))
+    far = _fresh(limits, 3 * n * launch.itemsize, far)
     work = kept * near + (1 - kept) * far - limits.need("kernel")
     # The first call and the last kernel always count: together the time of a kernel alone, until it is done.
     alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
@@ -143,7 +119,7 @@ def predict_launches(
     }
     if way.block:  # when a kernel ends, the next one's blocks that fit have started
         released = limits.need("released") + work - limits.need("turnaround")
-        starts = -(-n // block) * limits.need(way.block)
+        starts = -(-n // launch.block) * limits.need(way.block)
         terms["kernels"] = (adds - 1) * max(limits.need(way.spacing), released, limits.need("released") + starts)
         work = max(work, starts)
     return longest(alone + work + max(terms.values()), terms)
@@ -157,14 +133,13 @@ def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
     return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
 
 
-def _batched(
-    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, adds: int, block: int
-) -> Prediction:
+def _batched(launch: Launch) -> Prediction:
     """The prediction of one launch over all additions, whose blocks first look up their addition."""
-    blocks = adds * -(-n // (block * BATCHED_LANES))
-    row = {**rung, **_SMALL_ADD, "name": "grid_stride"}
-    loop = {"blocks_per_sm": -(-blocks // gpu.multiprocessors)}
-    body = kernels.many_blocks(row, None, gpu, limits, itemsize, adds * n, loop, block, False).seconds
+    limits, adds = launch.limits, launch.params["adds"]
+    blocks = adds * -(-launch.n // (launch.block * BATCHED_LANES))
+    row = {**launch.rung, **_SMALL_ADD, "name": "grid_stride"}
+    loop = {"blocks_per_sm": -(-blocks // launch.gpu.multiprocessors)}
+    body = kernels.many_blocks(replace(launch, rung=row, n=adds * launch.n, params=loop), cached=False).seconds
     terms = {
         "table": limits.need("table") + (adds - 1) * limits.need("job"),
         "kernels": body - limits.need("kernel") + limits.need("l2"),
@@ -191,18 +166,17 @@ def _batched(
 _ROWS = {row["name"]: row for row in _core.rungs()}
 
 
-def predict_transfer(
-    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
-) -> Prediction:
-    """The prediction of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+def predict_transfer(launch: Launch) -> Prediction:
+    """The prediction of a transfer rung; see `vecadd.model.predict`."""
+    rung, limits = launch.rung, launch.limits
     if rung["stages"] == "shared":
         raise ValueError(
             f"rung {rung['name']}: the processor adds a share of the elements, which crosses no link; document 004 has "
             "no formula for it"
         )
-    nbytes = n * itemsize
+    nbytes = launch.n * launch.itemsize
     upload, download = nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
-    kernel = _kernel(rung, gpu, limits, itemsize, n, params)
+    kernel = _kernel(launch)
     if rung["stages"] == "serial":
         terms = {"to_device": 2 * upload, "kernel": kernel, "to_host": download}
         return longest(sum(terms.values()), terms)
@@ -215,14 +189,11 @@ def predict_transfer(
     return longest(max(terms.values()), terms)
 
 
-def _kernel(
-    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
-) -> float:
-    names = rung["choices"].get("kernel")
-    row = _ROWS[names[params["kernel"]] if names else "tuned"]
-    return kernels.predict_kernel(
-        row, None, gpu, limits, itemsize, n, with_defaults(row, {}), 0, ARRAYS * n * itemsize
-    ).seconds
+def _kernel(launch: Launch) -> float:
+    names = launch.rung["choices"].get("kernel")
+    row = _ROWS[names[launch.params["kernel"]] if names else "tuned"]
+    alone = replace(launch, rung=row, params=with_defaults(row, {}), block=0, facts=None)
+    return kernels.predict_kernel(alone, ARRAYS * launch.n * launch.itemsize).seconds
 
 
 # The expected time of a kernel that transposes a matrix or multiplies two.
@@ -270,7 +241,7 @@ def predict_matrix(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, shape: Seq
         return Prediction(floor + memory, {"launch": floor, "memory": memory}, "memory")
     block = _BLOCKS.get(rung["name"], _SQUARE)
     # The bench's sets together exceed the L2.
-    return kernels.many_blocks(rung, None, gpu, limits, FLOAT, math.prod(shape), {}, block, cached=False)
+    return kernels.many_blocks(Launch(rung, gpu, limits, FLOAT, math.prod(shape), {}, block), cached=False)
 
 
 def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, columns: int, inner: int) -> Prediction:
@@ -370,18 +341,18 @@ def predict(
     chosen, rung = with_defaults(rung, params), with_parameters(rung, params)
     if rung["kind"] == "host":
         return predict_host(rung, limits, itemsize(dtype), n, chosen)
-    device = Gpu.of(gpu)
+    launch = Launch(rung, Gpu.of(gpu), limits, itemsize(dtype), n, chosen, block, facts)
     if rung["kind"] == "latency":
-        return predict_launches(rung, device, limits, itemsize(dtype), n, chosen)
+        return predict_launches(launch)
     if rung["kind"] == "transfer":
-        return predict_transfer(rung, device, limits, itemsize(dtype), n, chosen)
+        return predict_transfer(launch)
     if rung["kind"] == "matrix":
-        return predict_matrix(rung, device, limits, extents(rung["family"], n))
+        return predict_matrix(rung, launch.gpu, limits, extents(rung["family"], n))
     if footprint is None:
-        of_a_set = 3 * n * itemsize(dtype)
-        footprint = of_a_set * rotating_sets(of_a_set, device.l2, gpu["memory"] // 2)
+        of_a_set = 3 * n * launch.itemsize
+        footprint = of_a_set * rotating_sets(of_a_set, launch.gpu.l2, gpu["memory"] // 2)
     if block == 0 and facts:
-        block = facts["block"][0] * facts["block"][1] * facts["block"][2]
+        launch = replace(launch, block=math.prod(facts["block"]))
     if chosen.get("warps"):  # tuned's own way to choose a block
-        block = WARP * chosen["warps"]
-    return kernels.predict_kernel(rung, facts, device, limits, itemsize(dtype), n, chosen, block, footprint)
+        launch = replace(launch, block=WARP * chosen["warps"])
+    return kernels.predict_kernel(launch, footprint)

@@ -158,9 +158,9 @@ def occupancy(gpu: Gpu | Mapping[str, Any], block: int, registers: int = 16, sha
     if not 1 <= registers <= 255:
         raise ValueError(f"registers must be 1 to 255 a thread, not {registers!r}")
     warps = -(-block // WARP)
-    of_a_warp = _rounded_up(registers * WARP, REGISTERS_AT_ONCE)
+    of_a_warp = rounded_up(registers * WARP, REGISTERS_AT_ONCE)
     room = gpu.registers // PARTITIONS // of_a_warp * PARTITIONS  # warps
-    taken = _rounded_up(shared, SHARED_AT_ONCE) + gpu.shared_reserved
+    taken = rounded_up(shared, SHARED_AT_ONCE) + gpu.shared_reserved
     bounds = {
         "threads": gpu.threads // (warps * WARP),
         "blocks": gpu.blocks,
@@ -171,7 +171,8 @@ def occupancy(gpu: Gpu | Mapping[str, Any], block: int, registers: int = 16, sha
     return Occupancy(bounds[limit], bounds[limit] * warps * WARP / gpu.threads, limit)
 
 
-def _rounded_up(value: int, step: int) -> int:
+def rounded_up(value: int, step: int) -> int:
+    """The least multiple of the step from the value on."""
     return -(-value // step) * step
 
 

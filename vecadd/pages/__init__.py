@@ -45,7 +45,7 @@ class Cell:
 
 
 def require() -> None:
-    """Raises UnaskableError, which names the extra to install, where Jinja2 is missing."""
+    """Raises UsageError, which names the extra to install, where Jinja2 is missing."""
     need_for("a page", {"jinja2": "fleet"})
 
 

@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd profile` takes."""
     parser.add_argument("rungs", nargs="+", type=_rung, metavar="RUNG", help=f"{', '.join(_names())}")
     parser.add_argument(
-        "--dtype", type=_dtype, metavar="DTYPE", help="default: float32, or what the rung takes in its place"
+        "--dtype",
+        type=options.parse_dtype,
+        metavar="DTYPE",
+        help="default: float32, or what the rung takes in its place",
     )
     parser.add_argument(
         "--n", type=_size, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27; 2^20 for rungs of one block)"
@@ -201,11 +204,6 @@ def _rung(text: str) -> str:
     if text not in _names():
         raise argparse.ArgumentTypeError(unknown("rung that uses a GPU", text, _names()))
     return text
-
-
-def _dtype(text: str) -> str:
-    (name,) = options.parse_dtypes(text)[:1]
-    return name
 
 
 def _size(text: str) -> int:

@@ -1,6 +1,6 @@
 """Profiles without Nsight Compute: kernels and transfers by CUDA events, and what CUDA knows of a kernel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from statistics import median
@@ -28,8 +28,10 @@ def profile_kernel(spec: ProfiledRung, theory: float | None, why: str) -> Launch
 
     Raises ProfilerError where the rung fails."""
     seconds: list[float] = []
+    facts: dict[str, Any] = {}
 
     def watched(used: Buffers) -> None:
+        facts.update(_core.rung_facts(spec.rung, spec.dtype, spec.n, block=spec.block, params=dict(spec.params)))
         for _ in range(RUNS):
             if spec.facts["sum"] != "written":
                 DEVICE.clear(used.out)
@@ -37,11 +39,7 @@ def profile_kernel(spec: ProfiledRung, theory: float | None, why: str) -> Launch
                 _core.run_rung(spec.rung, used.a, used.b, used.out, block=spec.block, params=dict(spec.params))
             )
 
-    try:
-        facts = _core.rung_facts(spec.rung, spec.dtype, spec.n, block=spec.block, params=dict(spec.params))
-        child.run_rung(spec, watched)
-    except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
-        raise ProfilerError(f"{type(error).__name__}: {error}") from error
+    _run(spec, watched)
     duration = median(seconds)
     return Launch(spec.rung, {**_of_time(spec, duration, theory), **_of_launch(facts)}, why=why)
 
@@ -156,8 +154,12 @@ def _timeline(spec: ProfiledRung) -> list[Step]:
     def watched(used: Buffers) -> None:
         events.extend(steps(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params))))
 
+    _run(spec, watched)
+    return events
+
+
+def _run(spec: ProfiledRung, watched: Callable[[Buffers], None]) -> None:
     try:
         child.run_rung(spec, watched)
     except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
         raise ProfilerError(f"{type(error).__name__}: {error}") from error
-    return events

@@ -134,7 +134,8 @@ class Launch:
 
 
 def profile_launch(spec: ProfiledRung) -> Launch:
-    """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
+    """Nsight Compute's figures of one launch of the rung, replayed. Raises ProfilerUnavailableError where it is missing
+    or refuses to work, ProfilerError for another failure."""
     tool = find_ncu()
     if tool is None:
         raise ProfilerUnavailableError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")

@@ -51,7 +51,13 @@ def make_tables(figures: Iterable[Figure]) -> list[Table]:
 def list_pictures(run: Run) -> dict[str, Picture]:
     """The pictures of a run by name, not drawn yet. Sweeps without a timed figure, and sweeps without a picture, have
     none."""
-    return {picture.name: picture for name in SWEEPS for picture in SWEEPS[name].pictures(run.of_sweep(name))}
+    timed = {figure.sweep for figure in run.figures if figure.seconds}
+    return {
+        picture.name: picture
+        for name, sweep in SWEEPS.items()
+        if name in timed
+        for picture in sweep.pictures(run.of_sweep(name))
+    }
 
 
 def draw_run(run: Run) -> dict[str, Drawing]:

@@ -13,7 +13,7 @@ from vecadd.bench.plot import Axes, Drawing, Picture
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.model.theory import ARRAYS
+from vecadd.model.theory import ARRAYS, itemsize
 from vecadd.tables import Style, Table, columns, show_rate, show_seconds, show_size
 
 SIZES = (2**26,)
@@ -128,9 +128,7 @@ def _table_of_waves(figures: Sequence[Figure]) -> Table:
                 ", ".join(map(str, figure.params.get("parameters", {}).values())),
                 str(blocks[0]) if blocks else "-",
                 "-" if waves is None else f"{waves:.2f}",
-                layout.seconds_cell(figure),
-                layout.rate_cell(figure),
-                layout.limit_cell(figure),
+                *layout.measured_cells(figure),
                 layout.percent_cell(figure.params.get("occupancy")),
                 layout.param_cell(figure, "registers"),
                 style=layout.choose_style(figure),
@@ -223,7 +221,7 @@ def _draw_starts(axes: Axes, figures: Sequence[Figure], block_seconds: float | N
     top = axes.get_ylim()[1]
     blocks = sorted({int(figure.params["block"]) for figure in figures})
     for elements in (1, 2, 4):
-        thread_bytes = ARRAYS * plot.itemsize(figures[0].dtype) * elements
+        thread_bytes = ARRAYS * itemsize(figures[0].dtype) * elements
         rates = [thread_bytes * block / block_seconds / 1e9 for block in blocks]
         label = f"blocks start, {1e9 * block_seconds:.2g} ns each:\n1, 2 and 4 elements a thread"
         look: dict[str, Any] = {"color": plot.BLACK, "linewidth": 1, "linestyle": (0, (1, 2)), "zorder": 3}

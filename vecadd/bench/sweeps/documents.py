@@ -233,9 +233,7 @@ def _table(experiment: str, figures: Sequence[Figure]) -> Table:
             table.add(
                 figure.label,
                 show_size(figure.n) if figure.dtype == "float32" else f"{show_size(figure.n)} {figure.dtype}",
-                layout.seconds_cell(figure),
-                layout.rate_cell(figure),
-                layout.limit_cell(figure),
+                *layout.measured_cells(figure),
                 show_gain(gain) if gain else "-",
                 layout.document_times(_times_of_documents(figure)),
                 style=layout.choose_style(figure),

@@ -22,9 +22,8 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
 
 def pictures(run: Run) -> Iterator[Picture]:
     """Rates over size."""
-    if any(figure.seconds for figure in run.figures):
-        draw = partial(draw_rates_over_size, figures=run.figures, l3=run.meta["cpu"].get("l3") or 0)
-        yield Picture("host", "Bandwidth over size: NumPy arrays, added by the processor", draw, host=True)
+    draw = partial(draw_rates_over_size, figures=run.figures, l3=run.meta["cpu"].get("l3") or 0)
+    yield Picture("host", "Bandwidth over size: NumPy arrays, added by the processor", draw, host=True)
 
 
 SWEEP = Sweep(

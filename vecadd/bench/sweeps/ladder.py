@@ -120,9 +120,7 @@ def _cells(figure: Figure, before: Mapping[str, Sequence[Figure]]) -> tuple[str,
     gain = layout.gain_over(figure, before)
     in_flight = figure.params.get("bytes_in_flight")
     return (
-        layout.seconds_cell(figure),
-        layout.rate_cell(figure),
-        layout.limit_cell(figure),
+        *layout.measured_cells(figure),
         show_gain(gain) if gain else "-",
         f"{in_flight / 1024:.3g}" if in_flight is not None else "-",
         layout.percent_cell(figure.params.get("occupancy")),

@@ -18,6 +18,7 @@ from vecadd.bench.probes import DEVICE_CACHES
 from vecadd.bench.run import ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
+from vecadd.model.theory import itemsize
 from vecadd.tables import Table, columns, prose, show_bytes, show_gain, show_seconds, show_size
 
 SIZES = (2560, *powers(14, 28, 2))  # of one addition: 10 KB to 1 GB an array of float32
@@ -82,16 +83,14 @@ def _time_stages(name: str, chosen: Mapping[str, int]) -> Callable[[Buffers], di
 def _add_cost_of_one(figures: list[Figure]) -> list[Figure]:
     """Adds the seconds of one addition, and the number of repeats from which capturing a graph pays."""
     loop = next((figure.seconds for figure in figures if figure.name == LOOP), None)
-    return [_with_cost_of_one(figure, loop) for figure in figures]
-
-
-def _with_cost_of_one(figure: Figure, loop: float | None) -> Figure:
-    if figure.seconds is None:
-        return figure
-    figure = figure.with_params(seconds_per_add=figure.seconds / figure.params["parameters"]["adds"])
-    if "capture" in figure.params and loop and figure.seconds:
-        return figure.with_params(break_even=count_repeats(figure.seconds, loop, figure.params))
-    return figure
+    found = []
+    for figure in figures:
+        if figure.seconds is not None:
+            figure = figure.with_params(seconds_per_add=figure.seconds / figure.params["parameters"]["adds"])
+            if "capture" in figure.params and loop and figure.seconds:
+                figure = figure.with_params(break_even=count_repeats(figure.seconds, loop, figure.params))
+        found.append(figure)
+    return found
 
 
 def count_repeats(seconds: float, loop: float, stages: Mapping[str, float]) -> int | None:
@@ -244,7 +243,7 @@ def fades(figures: Sequence[Figure]) -> int | None:
 
 
 def _bytes(figure: Figure) -> int:
-    return figure.n * plot.itemsize(figure.dtype)
+    return figure.n * itemsize(figure.dtype)
 
 
 def _seconds_of_one(figure: Figure) -> float:

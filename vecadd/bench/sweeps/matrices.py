@@ -237,17 +237,14 @@ _PART = 0.86  # of a panel's width: the bars; the rest is for their figures
 
 def transpose_pictures(run: Run) -> Iterator[Picture]:
     """How fast each rung is beside what the model expects, and how many threads the GPU has at a time meanwhile."""
-    return _pictures(run, "transpose", "A matrix transposed, float32: rate and occupancy of each rung")
+    title = "A matrix transposed, float32: rate and occupancy of each rung"
+    yield Picture("transpose", title, partial(_draw, figures=run.figures))
 
 
 def sgemm_pictures(run: Run) -> Iterator[Picture]:
     """The same of products."""
-    return _pictures(run, "sgemm", "Products of matrices, float32: rate and occupancy of each rung")
-
-
-def _pictures(run: Run, name: str, title: str) -> Iterator[Picture]:
-    if any(figure.seconds for figure in run.figures):
-        yield Picture(name, title, partial(_draw, figures=run.figures))
+    title = "Products of matrices, float32: rate and occupancy of each rung"
+    yield Picture("sgemm", title, partial(_draw, figures=run.figures))
 
 
 def _draw(drawing: Drawing, figures: Sequence[Figure]) -> None:

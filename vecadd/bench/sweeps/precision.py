@@ -1,6 +1,5 @@
 """Half the bytes an element, beside the processor, which adds its own arrays: every dtype in turn at each size."""
 
-from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import nan
@@ -11,7 +10,7 @@ import numpy as np
 from vecadd import _core
 from vecadd.bench import layout, plot, recorded
 from vecadd.bench.contestants import device_rung, numpy_add
-from vecadd.bench.options import Options, find_dtype
+from vecadd.bench.options import Options
 from vecadd.bench.plot import Axes, Drawing, Picture
 from vecadd.bench.probes import HostLimit
 from vecadd.bench.run import DEFAULT_SIZES, EVENTS, HOST_SETS, ON_DEVICE, Machine, Sweep
@@ -26,7 +25,7 @@ BRIEF_SIZES = (2**10, 2**14, 2**20, 2**24)
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """At each size and dtype numpy.add, and then the rungs of the GPU: the dtype's own, then the ladder's."""
-    dtypes = _choose_dtypes(options, machine)
+    dtypes = list(machine.find_dtypes(options.dtypes or DTYPES, "precision"))
     rungs = sorted(_core.rungs(), key=lambda rung: str(rung["family"]), reverse=True)
     for n in options.choose_sizes(DEFAULT_SIZES, BRIEF_SIZES):
         for dtype in dtypes:
@@ -43,19 +42,6 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
                 machine.device_limit,
                 add_derived=lambda figures: _add_launch_share(figures, machine.limits("launch")["kernel_seconds"]),
             )
-
-
-def _choose_dtypes(options: Options, machine: Machine) -> list[np.dtype[Any]]:
-    """The dtypes asked for, or those of the sweep without the one that needs a package which is not there."""
-    if options.dtypes is not None:
-        return [find_dtype(name) for name in options.dtypes]
-    found = []
-    for name in DTYPES:
-        try:
-            found.append(find_dtype(name))
-        except ArgumentTypeError as error:
-            machine.missing.append(f"precision {name}: {error}")
-    return found
 
 
 def _ladder_rungs(dtype: np.dtype[Any]) -> tuple[str, ...]:
@@ -127,9 +113,7 @@ def tables(figures: Sequence[Figure]) -> list[Table]:
 def _cells(figure: Figure, times: Times, theirs: Times) -> tuple[str, ...]:
     its = theirs.get((figure.name, figure.dtype))
     return (
-        layout.seconds_cell(figure),
-        layout.rate_cell(figure),
-        layout.limit_cell(figure),
+        *layout.measured_cells(figure),
         *map(_show_speedup, speedups(figure.name, figure.dtype, times)),
         layout.percent_cell(figure.params.get("launch_share")),
         layout.param_cell(figure, "registers"),
@@ -186,9 +170,7 @@ def _times_by_size(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[int,
 
 def pictures(run: Run) -> Iterator[Picture]:
     """What half the bytes bring, and from which size on the GPU is ahead of the processor; and the roofline."""
-    if any(figure.seconds for figure in run.figures):
-        draw = partial(_draw, figures=run.figures)
-        yield Picture("precision", "Precision: rates and times by dtype", draw)
+    yield Picture("precision", "Precision: rates and times by dtype", partial(_draw, figures=run.figures))
     yield from roofline(run, "precision-roofline")
 
 

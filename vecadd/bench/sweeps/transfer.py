@@ -14,7 +14,7 @@ from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, PINNED, Buffers, MemoryKind
 from vecadd.bench.options import Options, find_dtype
 from vecadd.bench.plot import Axes, Drawing, Picture
-from vecadd.bench.run import DEFAULT_DTYPES, DEFAULT_SIZES, ON_DEVICE, ON_THE_WAY, Machine, Sweep
+from vecadd.bench.run import DEFAULT_DTYPES, DEFAULT_SIZES, ON_DEVICE, ON_THE_WAY, Machine, Sweep, grid
 from vecadd.bench.steps import Step
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
@@ -69,19 +69,17 @@ class LinkLimit(probes.Limit):
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """The round trips at each dtype and size, and at one size document 004's stages."""
-    sizes = options.choose_sizes(DEFAULT_SIZES, BRIEF_SIZES)
+    largest = max(options.choose_sizes(DEFAULT_SIZES, BRIEF_SIZES))
     theory, limit = machine.link_theory, LinkLimit(machine)
 
     def add_derived(figures: list[Figure]) -> list[Figure]:
         return _add_model(figures, machine.gpu, machine.probed, theory)
 
-    for name in options.dtypes or DEFAULT_DTYPES:
-        dtype = find_dtype(name)
-        for n in sizes:
-            every = _round_trips(options, dtype, last=n == max(sizes))
-            yield Cell(dtype, n, every, limit, SETS, add_derived=add_derived)
+    for dtype, n in grid(options, brief=BRIEF_SIZES):
+        every = _round_trips(options, dtype, last=n == largest)
+        yield Cell(dtype, n, every, limit, SETS, add_derived=add_derived)
     dtype = find_dtype((options.dtypes or DEFAULT_DTYPES)[0])
-    n = min(STAGES_SIZE, max(sizes))
+    n = min(STAGES_SIZE, largest)
     yield Cell(dtype, n, _document_stages(dtype), limit, SETS, add_derived=add_derived)
 
 
@@ -236,9 +234,7 @@ def _table_of_round_trips(figures: Sequence[Figure]) -> Table:
 def _cells(figure: Figure, before: Mapping[str, Sequence[Figure]]) -> tuple[str, ...]:
     model, gain = figure.params.get("model_seconds"), layout.gain_over(figure, before)
     return (
-        layout.seconds_cell(figure),
-        layout.rate_cell(figure),
-        layout.limit_cell(figure),
+        *layout.measured_cells(figure),
         layout.percent_cell(figure.params.get("link_fraction")),
         show_seconds(model) if model else "-",
         f"{figure.seconds / model:.3g} x" if model and figure.seconds else "-",
