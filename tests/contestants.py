@@ -104,7 +104,7 @@ TRICKS = {
     ),
     "one element too many": (
         "writes outside",
-        "1 element behind out, the first one 0 elements into it",
+        "1 element after out, the first one 0 elements into it",
         "def add(a, b, out): add_alone(a, b, out, more=1)",
     ),
     "an operand that is used up": (

@@ -239,13 +239,13 @@ def timeline(
 # (count, 3, n), has a, b and their sum for each version: now is the one that is given, before what a and b have until
 # the GPU comes to the call, last that of the call before (-1: none), donor the one whose elements at the indices pokes
 # replace now's. An addition's traffic goes through flush right before the call; delay is how many cycles the GPU waits
-# for the host. With hold the GPU is so full for so many cycles from before the call on that no kernel runs. bare:
+# for the host. For blockade cycles, from before the call on, the GPU is too full for any kernel to run. bare:
 # prepares and compares nothing.
 #
-# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, behind it,
-# b, behind it, out, behind it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
-# behind the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
-# set aside, "unordered": whether a copy of out behind the call was over while no kernel could run and was not the sum:
+# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, after it,
+# b, after it, out, after it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
+# after the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
+# set aside, "unordered": whether a copy of out after the call was over while no kernel could run and was not the sum:
 # no kernel of the call is ordered before it}. Raises what the contestant raises, ValueError and TypeError for other
 # arguments.
 def judge_call(
@@ -263,7 +263,7 @@ def judge_call(
     pokes: tuple[int, ...] = (),
     flush: DeviceArray | None = None,
     delay: int = 0,
-    hold: int = 0,
+    blockade: int = 0,
     bare: bool = False,
 ) -> dict[str, Any]: ...
 

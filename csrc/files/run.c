@@ -30,7 +30,7 @@ struct job {
     atomic_bool stopped; /* threads then end with their tile */
     atomic_uint flags;
 
-    pthread_mutex_t lock; /* for all below; held for a few instructions */
+    pthread_mutex_t lock; /* for all below; taken for a few instructions */
     pthread_cond_t room, news;
     size_t next, told;
     bool finished[2 * FILES_MOST_THREADS];
@@ -85,7 +85,7 @@ stop(struct job *job, int error, int operand)
     pthread_mutex_unlock(&job->lock);
 }
 
-/* The runs of one tile in one file. They go to `memory`, or come from it, one behind the other. */
+/* The runs of one tile in one file. They go to `memory`, or come from it, one after the other. */
 struct moving {
     int descriptor;
     off_t offset;

@@ -34,7 +34,7 @@ void device_buffer_loosen(struct device_buffer *block);
  * set. */
 int device_buffer_move(struct device_buffer *block, struct status *status);
 
-void device_buffer_hold(struct device_buffer *block);
+void device_buffer_retain(struct device_buffer *block);
 
 /* Removes a holder. The last one gives the memory back in the order of the block's stream, once that stream can be
  * used: not while it captures. Takes NULL. May be called from any thread, in a forked child and at exit. May wait, so

@@ -78,7 +78,7 @@ struct device_range {
 };
 
 static inline bool
-device_range_holds(const struct device_range *range, uintptr_t begin, size_t bytes)
+device_range_contains(const struct device_range *range, uintptr_t begin, size_t bytes)
 {
     return begin >= range->begin && begin < range->end && bytes <= range->end - begin;
 }

@@ -31,7 +31,7 @@ int stream_lead(int device, void **stream, void **others, size_t count, struct s
  * Nor may STREAM_PER_THREAD, the per-thread default stream's handle, which names another stream in each thread. */
 #define STREAM_PER_THREAD ((void *)2)
 
-/* Whether it is one of the first two, for which nobody has to be kept. No CUDA call, no wait. */
+/* Whether it is one of the first two, whose owner need not be kept. No CUDA call, no wait. */
 bool stream_is_lasting(int device, const void *stream);
 
 /* What may be used after the call in place of a stream whose owner is not kept. */
@@ -102,7 +102,7 @@ bool stream_is_busy(int device, void *stream);
 
 /* What is known of the work on a stream, for objects that have to live until it is done. */
 enum stream_marked {
-    STREAM_MARKED,   /* *mark is an event behind the work */
+    STREAM_MARKED,   /* *mark is an event after the work */
     STREAM_DONE,     /* there was no event, so the stream was waited for; or the device is lost */
     STREAM_CAPTURED, /* the stream captures: what a graph uses has to live as long as the graph */
     STREAM_UNMARKED, /* could neither be marked nor waited for, and may still run: try again later */

@@ -448,8 +448,8 @@ take_oldest(size_t bytes, long long since)
     return taken;
 }
 
-/* Gives back this block of a region, and those behind it in the list that are next to it there, so that they leave no
- * pages that each has a part of. The region goes with its last block. Returns the rest of the list. */
+/* Gives back this block of a region, and those after it in the list that adjoin it in memory, so that the pages that
+ * they share go too. The region goes with its last block. Returns the rest of the list. */
 static struct block *
 leave_region(struct block *block, size_t *bytes)
 {

@@ -85,8 +85,8 @@ void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blo
                  size_t *graphs);
 
 /* What kernels asked of the L2 since the reset: how many 128-byte lines with a byte in the range were loaded with
- * evict_last and are still held so, and how many were demoted after their last such load. */
-void double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted);
+ * evict_last and are still marked so, and how many were demoted after their last such load. */
+void double_l2(const void *start, size_t bytes, size_t *evict_last, size_t *demoted);
 
 /* Another library sets bytes of a device's L2 aside for memory that persists there. 0, or a cudaError_t. */
 int double_persisting(int device, size_t bytes);

@@ -56,7 +56,7 @@ make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 enum class launch_order { serial, programmatic };
 
 /* l2.cpp. What cuda/ptx.cuh's twins tell of: 16 bytes were loaded with evict_last; a line of 128 bytes was demoted. */
-void l2_holds(const void *vector);
+void l2_keeps_last(const void *vector);
 void l2_demotes(const void *line);
 
 /* A kernel and its arguments. */
@@ -75,7 +75,7 @@ void double_wait_for_prerequisites();
 
 /* queue.cpp. In a kernel that keeps every multiprocessor full until *open is set: no other kernel begins until then.
  * Where nothing else is left to run that somebody waits for, the kernel's time is over, and *expired is set. */
-void hold_on_cpu(const unsigned *open, unsigned *expired);
+void blockade_on_cpu(const unsigned *open, unsigned *expired);
 
 /* griddepcontrol.wait. Other kernels may run here, in variables that are this one's. */
 inline void

@@ -185,10 +185,10 @@ struct machine {
     int threads_with_errors = 0;       /* that cudaGetLastError would tell of */
     unsigned era = 0;                  /* one more each time that the tests forget all threads' errors */
 
-    std::vector<work_ptr> pending;       /* in the order of the calls */
-    work_ptr running;                    /* the kernel or copy that runs now */
-    const unsigned *hold_open = nullptr; /* of the kernel that keeps every multiprocessor full */
-    unsigned *hold_expired = nullptr;
+    std::vector<work_ptr> pending;           /* in the order of the calls */
+    work_ptr running;                        /* the kernel or copy that runs now */
+    const unsigned *blockade_open = nullptr; /* of the kernel that keeps every multiprocessor full */
+    unsigned *blockade_expired = nullptr;
     stream_ptr legacy[MAX_DEVICES];
     std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
     uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */

@@ -158,20 +158,20 @@ ancestry(const work_ptr &target)
 }
 
 void
-hold_on_cpu(const unsigned *open, unsigned *expired)
+blockade_on_cpu(const unsigned *open, unsigned *expired)
 {
     machine &m = the_machine();
-    m.hold_open = open;
-    m.hold_expired = expired;
+    m.blockade_open = open;
+    m.blockade_expired = expired;
 }
 
-/* A hold ends with its memory too. */
+/* A blockade ends with its memory too. */
 static bool
-is_held(machine &m)
+is_blockaded(machine &m)
 {
-    if (m.hold_open && (!block_at(m, m.hold_open) || *m.hold_open))
-        m.hold_open = nullptr;
-    return m.hold_open != nullptr;
+    if (m.blockade_open && (!block_at(m, m.blockade_open) || *m.blockade_open))
+        m.blockade_open = nullptr;
+    return m.blockade_open != nullptr;
 }
 
 /* Runs one piece of work that may run: one that is needed, or any. */
@@ -180,14 +180,14 @@ run_some(machine &m, const std::unordered_set<const work *> &needed, bool any)
 {
     std::vector<size_t> ready;
     mark_ready(m);
-    const bool held = is_held(m);
+    const bool blockaded = is_blockaded(m);
     for (size_t i = 0; i < m.pending.size(); ++i)
         if (m.pending[i]->ready && (any || needed.count(m.pending[i].get())) &&
-            !(held && m.pending[i]->kind != work_kind::other))
+            !(blockaded && m.pending[i]->kind != work_kind::other))
             ready.push_back(i);
-    if (held && ready.empty()) {
-        *m.hold_expired = 1;
-        m.hold_open = nullptr;
+    if (blockaded && ready.empty()) {
+        *m.blockade_expired = 1;
+        m.blockade_open = nullptr;
         return;
     }
     run_one(m, ready[m.below(static_cast<unsigned>(ready.size()))]);

@@ -20,7 +20,7 @@ enum {
     KEPT_SUMS_MET_BITS = 10,
 };
 
-/* Zeros at first. The caller holds the GIL. */
+/* Zeros at first. The caller has the GIL. */
 struct kept_sums {
     bool pooled;        /* the next sum is the pool's */
     size_t more;        /* bytes that are needed beside KEPT_SUMS_ENOUGH: sums that take turns looked kept at first */

@@ -50,8 +50,8 @@ hull_add(struct hull *hull, const void *data, size_t bytes)
     hull->end = begin + bytes > hull->end ? begin + bytes : hull->end;
 }
 
-/* Whether it is plain to see that no out overlaps another pair's array: each out is behind the outs before it, and
- * all arrays that are only read are before the first out or behind the last. A sort takes seven times as long. */
+/* Whether one pass shows that no out overlaps another pair's array: the outs' addresses ascend, and all arrays that are
+ * only read are below the first out or above the last. A sort takes seven times as long. */
 static bool
 is_apart(const struct batch_add *adds, size_t count)
 {

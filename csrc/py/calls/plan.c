@@ -362,7 +362,7 @@ const char plan_doc[] = PyDoc_STR(
     "plan($module, a, b, /, out, *, stream=None)\n--\n\n"
     "add(a, b, out, stream=stream) as an object: checked once, then done by each call of it.\n\n"
     "A call of the Plan takes no arguments and returns out. Device arrays are added by a CUDA graph of one kernel,\n"
-    "which takes the host half of a launch; the call returns when the work is queued, behind the plan's own earlier\n"
+    "which takes the host half of a launch; the call returns when the work is queued, after the plan's own earlier\n"
     "calls. Threads may share a Plan. While its stream captures, the kernel is launched in the graph's place, and\n"
     "waits for no stream outside of the capture. NumPy arrays are added as by add, warnings included: a route that\n"
     "leads through a GPU is left where the calling thread rounds or flushes otherwise, and after use_gpu(False).\n\n"

@@ -222,8 +222,8 @@ set_contestant(struct judged *judged)
 PyObject *
 py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"",      "",      "",      "",      "convert", "now",  "before", "last",
-                            "donor", "pokes", "flush", "delay", "hold",    "bare", NULL};
+    static char *names[] = {"",      "",      "",      "",      "convert",  "now",  "before", "last",
+                            "donor", "pokes", "flush", "delay", "blockade", "bare", NULL};
     struct module_state *state = PyModule_GetState(module);
     struct judged judged = {.convert = Py_None};
     PyObject *memory, *versions, *flush = Py_None, *pokes = NULL;
@@ -233,7 +233,7 @@ py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO(nnn)O|$OiiiiO!OIIp:judge_call", names, &judged.contestant,
                                      &memory, &start[0], &start[1], &start[2], &versions, &judged.convert, &now,
                                      &before, &last, &donor, &PyTuple_Type, &pokes, &flush, &judged.trial.delay,
-                                     &judged.trial.hold, &bare))
+                                     &judged.trial.blockade_cycles, &bare))
         return NULL;
     if (set_memory(state, &judged, memory, versions, flush) < 0 || set_start(&judged, start) < 0 ||
         set_contestant(&judged) < 0 || version_at(&judged, now, "now", &arrays[0]) < 0 ||
