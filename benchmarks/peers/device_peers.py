@@ -44,7 +44,7 @@ class DevicePeer:
 
 def entries(dtypes: Sequence[str] = (), in_a_row: bool = False) -> list[Entry[DevicePeer]]:
     """The table of the peers, vecadd first; ``dtypes`` are those that CUB is compiled for. ``in_a_row``: for additions
-    that are queued one behind the other."""
+    that are queued one after the other."""
     return [
         Entry("vecadd", "", "vecadd", ours),
         Entry("torch", "torch", "torch", torch),

@@ -41,7 +41,7 @@ class Kept:
         self._place = place
         self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
 
-    def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
+    def get_or_make(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
         key = x.data_ptr(), x.numel(), what
         if key not in self._made or self._made[key][0] is not x:  # an earlier array's memory, reused
             self._made[key] = x, make()
@@ -49,7 +49,7 @@ class Kept:
 
     def converted(self, x: Any, dtype: str) -> Any:
         """x as an array of its own of that dtype; the real parts of complex numbers."""
-        return self.of(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
+        return self.get_or_make(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
 
     def clear(self) -> None:
         self._made.clear()
@@ -142,7 +142,9 @@ def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) 
 
     def check(used: Buffers) -> None:
         x, y, got = cut(used)
-        want = kept.of(used.a, "sum", lambda: place.put(np.add(*(_host(place, operand) for operand in (x, y)))))
+        want = kept.get_or_make(
+            used.a, "sum", lambda: place.put(np.add(*(_host(place, operand) for operand in (x, y))))
+        )
         torch = libraries.module("torch")
         flat = got.new_empty(got.numel())
         flat.copy_(got.reshape(-1))

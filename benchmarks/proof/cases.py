@@ -14,8 +14,8 @@ from vecadd import _core
 DTYPES: list[Dtype] = [np.dtype(getattr(ml_dtypes, name, name)) for name in _core.DTYPES]
 SHORT = [dtype for dtype in DTYPES if dtype.itemsize <= 2]
 
-# Sums of a block: enough for streaming stores and every thread. Where two short dtypes have fewer pairs they come again
-# and again, up to so many sums, because the host leaves smaller conversions to NumPy.
+# Sums of a block: enough for streaming stores and every thread. Two short dtypes with fewer pairs than LEAST repeat
+# them up to that many sums, because the host leaves smaller conversions to NumPy.
 BLOCK, LEAST = 1 << 24, 1 << 20
 
 

@@ -71,7 +71,7 @@ class Placed:
 
     @cached_property
     def moved(self) -> vecadd.DeviceArray:
-        """x, flat, one element behind an aligned address."""
+        """x, flat, one element after an aligned address."""
         flat = self.block.x.reshape(-1)
         return vecadd.to_device(np.concatenate([flat[:1], flat]))[1:]
 

@@ -379,7 +379,7 @@ WIDTH = 120
 NAMED = 3  # as many cells are named one by one
 PLACES = {
     "peer-device": "one addition on a GPU",
-    "peer-queued": "additions on a GPU, one behind the other",
+    "peer-queued": "additions on a GPU, one after the other",
     "peer-layouts": "layouts and pairs of dtypes on a GPU",
     "peer-host": "on the host",
     "peer-installed": "NumPy's own addition, vecadd not installed",

@@ -156,7 +156,7 @@ def test_peers_on_the_device_are_compared_with_ours(
     assert f"peer-{stage} torch float32 " in printed
 
 
-def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(
+def test_additions_one_after_the_other_are_compared_in_rows_of_their_own(
     run: Callable[..., dict[str, Figure]],
 ) -> None:
     rows = run("device", torch_that_adds_by(np.add))
