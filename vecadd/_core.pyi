@@ -167,7 +167,7 @@ def loop_counts() -> dict[str, int]: ...
 # NumPy's own for None. Returns the handler so far, for a later call.
 def use_array_memory(handler: Any, /) -> Any: ...
 
-# What `vecadd run --why` is made of; their docstrings say what each takes and gives.
+# The parts of `vecadd run --why`; their docstrings say what each takes and gives.
 def receipt_start(ours: tuple[str, ...], libraries: tuple[str, ...], /) -> None: ...
 def receipt_stop() -> dict[str, Any]: ...
 
@@ -300,8 +300,8 @@ class HostLimit:
 #     has too few threads for them.
 # "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty
 #     grid starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each
-#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done
-#     that nothing is ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many
+#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one on
+#     an idle stream is done; lists "bytes" and "fresh_node", each further node of a graph whose kernels move that many
 #     bytes that are in no cache; "table", until a table of one job is written, copied and worked through, and "job",
 #     for each further one. From compute capability 9.0 on also of programmatic launches: "waiting", each further one of
 #     a queue, "triggering", where each lets the next begin early, "triggering_node", in a graph, "triggering_block",

@@ -51,7 +51,7 @@ Extents = Sequence[int] | None
 METADATA = "zarr.json"
 UNDER_WAY = ".vecadd"  # a key beside the chunks while they are written; its value names the addition
 
-MOST_THREADS = 4  # each holds both operands' part of a box and the sum; Zarr decodes and encodes on threads of its own
+MOST_THREADS = 4  # each has both operands' part of a box and the sum; Zarr decodes and encodes on threads of its own
 MOST_TASKS = 4096
 ENOUGH = 16 << 20  # bytes of a box: several chunks are then read at once, and a task's own cost does not count
 
@@ -65,7 +65,7 @@ LOSSLESS = {
 }
 
 # Attributes by which CF gives the numbers of an array another meaning, and how NaN is written in them: by Zarr, and
-# by xarray in version 3. A NaN that stands for "missing" is one in the sum, too.
+# by xarray in version 3. A NaN that means "missing" is one in the sum, too.
 PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 NAN = ("NaN", "AAAAAAAA+H8=")
 

@@ -132,7 +132,7 @@ COMMANDS = (
     Command("info", "what this machine and this build have", "vecadd._machine"),
     Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
     Command(
-        "judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command", judges=True
+        "judge", "whether an addition of your own is right, and how fast it is", "vecadd.judge.command", judges=True
     ),
     Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command"),
     Command(

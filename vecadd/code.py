@@ -261,7 +261,7 @@ def find_cubins() -> Mapping[str, Mapping[str, bytes]]:
 
 
 def disassemble(names: Iterable[str], architecture: str) -> dict[str, str]:
-    """The machine code of the kernels of these names, an instruction a line behind its address, without the NOPs that
+    """The machine code of the kernels of these names, an instruction a line after its address, without the NOPs that
     fill its last cache line.
 
     Raises FileNotFoundError where there is no disassembler."""

@@ -161,8 +161,8 @@ def _array(operand: Any) -> Any:
 
 
 def _like(operand: Any) -> Any:
-    """Something that numpy.add gives the same dtype with: a number of Python's stays what it is, and so does another
-    scalar, of which an object may be none that has an addition."""
+    """Something for which numpy.add gives the same dtype: Python numbers and other scalars stay as they are, because
+    an object may not support addition."""
     if isinstance(operand, _NUMBERS) or (isinstance(operand, np.ndarray) and operand.ndim == 0):
         return operand
     return np.zeros(1, operand.dtype)

@@ -78,7 +78,7 @@ class Figure:
 
     @property
     def gbps(self) -> float | None:
-        """The rate of what took so long; None of what moved nothing."""
+        """The rate at which the bytes moved; None if nothing moved."""
         return self.bytes / self.seconds / 1e9 if self.seconds and self.bytes else None
 
     @property
@@ -226,7 +226,7 @@ def replace_file(path: Path | str, content: str | bytes) -> None:
         if (opened := descriptor(path)) is not None:
             with suppress(AttributeError, ValueError):  # of a program that has none, or has closed it
                 sys.stdout.flush()
-            with os.fdopen(os.dup(opened), "wb") as stream:  # behind what was written there
+            with os.fdopen(os.dup(opened), "wb") as stream:  # after what was written there
                 stream.write(data)
         elif path.exists() and not path.is_file():
             path.write_bytes(data)

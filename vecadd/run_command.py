@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--least",
         type=int,
         metavar="BYTES",
-        help="for tests: all threads add every run of so many bytes, whether they gain or not",
+        help="for tests: all threads add every run of at least that many bytes, whether they gain or not",
     )
     parser.add_argument(
         "--why",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def program_begins(words: Sequence[str]) -> int:
-    """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
+    """Where the program begins among the words after ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
         begins = not word.startswith("-") or word in ("-", "--") or word.startswith(("-m", "-c"))
         if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         raise UnaskableError("--install and --json are for --why")
     if not with_install and (arguments.allocator or arguments.count or arguments.least is not None):
         raise UnaskableError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
-    # What is registered first runs last: behind the program's threads and its own handlers.
+    # What is registered first runs last: after the program's threads and its own handlers.
     if arguments.why:
         folder = Path.cwd() if isinstance(arguments.json, Path) else Path()  # a folder that is gone has no cwd
         atexit.register(_print_receipt, os.getpid(), arguments.json, folder)

@@ -112,7 +112,7 @@ def test_the_file_holds_all_that_the_profiler_said(
     ids=lambda spec: spec.rung,
 )
 def test_the_child_runs_every_kind_of_rung(spec: ProfiledRung, device: int) -> None:
-    assert ProfiledRung.of(spec.as_dict()) == spec
+    assert ProfiledRung.from_dict(spec.as_dict()) == spec
     child.run_rung(spec)
 
 

@@ -96,7 +96,7 @@ def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_sear
     met = {size: config_for(shipped, size) for size in tune.BYTES}
     assert set(met.values()) == {config for _, config in shipped}
     for size, config in met.items():
-        assert config in candidates(size, known["l2"], tune.HOLDS)
+        assert config in candidates(size, known["l2"], tune.EVICT_LAST_CAPABILITY)
 
 
 class Rounds:
@@ -138,7 +138,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tune, name, 0.01)
     monkeypatch.setattr(tune, "BYTES", (3 << 12, 3 << 20))
     monkeypatch.setattr(tune, "BLOCKS", (128, 256))
-    monkeypatch.setattr(tune, "HELD_BLOCKS", (768,))
+    monkeypatch.setattr(tune, "EVICT_LAST_BLOCKS", (768,))
     monkeypatch.setattr("vecadd.bench.timing.SETTLE", 0.0)
 
 

@@ -48,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--require-gpu", action="store_true", help="fail where there is no GPU that works")
     parser.add_argument(
-        "--minutes", type=parse_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
+        "--minutes", type=parse_minutes, default=0.0, metavar="N", help="repeat for N minutes (default: one round)"
     )
     parser.add_argument(
         "--soak",
         type=parse_minutes,
         default=0.0,
         metavar="MINUTES",
-        help="then fill memory by patterns and look it through for so long; each pattern once at least",
+        help="then fill memory with patterns and compare it for that time; each pattern at least once",
     )
     parser.add_argument(
         "--soak-memory",

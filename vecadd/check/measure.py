@@ -73,7 +73,7 @@ class Series:
     error: str | None = None
     gpu: int = 0  # its index, of all but the host's rows; of a pair the source's
     spread: tuple[float, float] | None = None  # of the last round's samples: the 10th and the 90th percentile
-    disturbed: bool = False  # by other work, so that a miss is nobody's fault
+    disturbed: bool = False  # by other work, so that a miss says nothing about the hardware
 
     @property
     def figure(self) -> str:

@@ -73,7 +73,7 @@ def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
 MOST_HOSTS = 60  # letters of a list of hosts in a table: the JSON has all
 
 METHOD = (
-    "Each figure is held against those of the same part in machines of the same type, as logarithms, by the modified "
+    "Each figure is compared with those of the same part in machines of the same type, as logarithms, by the modified "
     "z-score (median and MAD; Iglewicz and Hoaglin, 1993). A figure is unlike its peers where it is worse than the "
     "normal law passes with a chance of 5 % in the whole fleet (Bonferroni, by Student's quantile), worse by two and a "
     "half times as much as the best peers are better, and by the smallest difference of interest. Where more than half "

@@ -122,8 +122,8 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Cause:
-    """What some deviations have in common. ``level`` is one of LEVELS; ``where`` is the part, and ``group`` the group
-    that the machines are of."""
+    """What some deviations have in common. ``level`` is one of LEVELS; ``where`` is the part, and ``group`` the
+    machines' group."""
 
     level: str
     machine_type: str
@@ -261,7 +261,7 @@ def _find_missing(
     machines: int,
     usual: Mapping[str, float],
 ) -> list[Deviation]:
-    """Figures without a value, of parts that nearly all machines have one of. A value of 0 is one."""
+    """Figures without a value, of parts for which nearly all machines have one. 0 is a value."""
     having = Counter(where for _, where in values)
     return [
         Deviation(host, measurement, where, unit, None, usual[where], None, None)

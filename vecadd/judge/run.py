@@ -207,7 +207,7 @@ def _time_size(
     rate = 1e9 * probed["device"]["gbps"]
     limit = nbytes / rate if nbytes > gpu["l2"] else None
     _refuse_impossible_time(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
-    return Size.of(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
+    return Size.from_timed(timed, itemsize, limit, _advise(gpu, dtype, timed, rung, limits))
 
 
 def _refuse_impossible_time(timed: verdict.Timed, memory: float, kernel: float) -> None:

@@ -122,7 +122,7 @@ class Size:
     advice: tuple[str, ...]
 
     @classmethod
-    def of(cls, timed: Timed, itemsize: int, limit: float | None, advice: Iterable[str]) -> "Size":
+    def from_timed(cls, timed: Timed, itemsize: int, limit: float | None, advice: Iterable[str]) -> "Size":
         """The timed calls, with the limit in seconds."""
         return cls(bytes=bytes_moved(timed.n, itemsize), limit=limit, advice=tuple(advice), **asdict(timed))
 

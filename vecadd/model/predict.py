@@ -87,7 +87,7 @@ def wake(limits: Limits, number: int) -> float:
 # The expected time of many small additions: who launches them, and how they follow each other.
 #
 # issue       the host's calls: one a kernel, or one for a graph
-# kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
+# kernels     each after the one before, as the probe's empty ones of that kind are, with the time that its own loads
 #             and stores take: from memory that is in no cache what a graph's kernels of as many bytes take beyond empty
 #             ones; where a kernel lets the next begin early, each of its blocks takes as long to start as the
 #             probe's do that trigger
