@@ -55,7 +55,8 @@ make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 /* Whether a kernel begins when the kernel ahead of it in its stream has ended, or may begin before. */
 enum class launch_order { serial, programmatic };
 
-/* l2.cpp. What cuda/ptx.cuh's twins tell of: 16 bytes were loaded with evict_last; a line of 128 bytes was demoted. */
+/* l2.cpp. What cuda/ptx.cuh reports in the double: 16 bytes were loaded with evict_last; a line of 128 bytes was
+ * demoted. */
 void l2_keeps_last(const void *vector);
 void l2_demotes(const void *line);
 
@@ -66,7 +67,7 @@ struct kernel_call {
 };
 
 /* launch.cpp. Queues the kernel, and deletes `call` when it has run or is not going to. `pointers` are `count`
- * arguments, null where one is no pointer: they are held against what is allocated when the kernel runs. */
+ * arguments, null where one is no pointer: they are compared with what is allocated when the kernel runs. */
 cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order, const kernel_call *call,
                           const void *const *pointers, unsigned count);
 

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-/* A real queue holds about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
+/* A real queue takes about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
  */
 static constexpr size_t MAX_PENDING = 256;
 
@@ -59,7 +59,7 @@ work::settled() const
            std::all_of(prerequisites.begin(), prerequisites.end(), [](const work_ptr &w) { return w->settled(); });
 }
 
-/* Whoever comes after a kernel also comes after those that it began ahead of. */
+/* What comes after a kernel also comes after those that it began ahead of. */
 void
 come_after(work &later, const work_ptr &earlier)
 {
