@@ -15,7 +15,7 @@ side = double.double_stream_create(0, 1)
 
 
 class Alone:
-    '''The array's memory without its stream, and with so many elements more.'''
+    '''The array's memory without its stream, and with ``more`` further elements.'''
 
     def __init__(self, x, more=0):
         self.x = x

@@ -388,14 +388,14 @@ def world(foreign):
 @pytest.mark.parametrize("name", BAD_DEVICE_CALLS)
 def test_bad_device_call_is_refused_and_changes_nothing(name, world):
     call, exception, message = BAD_DEVICE_CALLS[name]
-    before, held = world.content(), _core.memory_counts()
+    before, counts = world.content(), _core.memory_counts()
     objects = world.host, world.host_out, world.device, world.out, world.array, world.foreign_out
     references = [sys.getrefcount(x) for x in objects]
     with pytest.raises(exception, match=message):
         call(world)
     assert [sys.getrefcount(x) for x in objects] == references
     assert world.content() == before
-    assert memory_grown(held) == {}
+    assert memory_grown(counts) == {}
     assert_same_values(vecadd.add(world.device, world.array, world.out).numpy(), world.host * 2)
 
 

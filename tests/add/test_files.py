@@ -376,7 +376,7 @@ def test_a_bad_input_touches_nothing(name: str, folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_sum_that_no_array_can_hold_touches_nothing(folder: Path) -> None:
+def test_a_sum_too_large_for_an_array_touches_nothing(folder: Path) -> None:
     """Neither file has an element, nor would the sum; but NumPy could not load it."""
     for name, shape in (("a.npy", f"(0, {2**32}, 1)"), ("b.npy", f"(0, 1, {2**32})")):
         (folder / name).write_bytes(npy_header("'<f4'", shape))
