@@ -224,7 +224,7 @@ def test_no_rung_is_told_to_stop_that_another_of_its_run_beats(run):
     gpu, limits, rows = run
     assert limits.loaded
     told = [row for row in rows if of_row(gpu, limits, row).stop]
-    assert told, "no rung is told to stop: the test holds for nothing"
+    assert told, "no rung is told to stop: the test tests nothing"
     for row in told:
         best = min(other.seconds for other in rows if (other.dtype, other.n) == (row.dtype, row.n))
         assert row.seconds <= WORTH_A_KERNEL * best, row

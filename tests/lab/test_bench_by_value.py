@@ -24,7 +24,7 @@ pytestmark = pytest.mark.no_native
 
 N = 1000
 BEFORE = 3  # calls before the first round: two for a prediction and one to warm up
-# The sign test's places among so many sorted ratios, from tables: 0 is the least.
+# The sign test's places among that many sorted ratios, from tables: 0 is the least.
 PLACES = {6: (0, 5), 9: (1, 7), 25: (7, 17)}
 SECONDS = st.floats(1e-4, 1e-2)
 

@@ -90,7 +90,7 @@ GRID_STRIDE = [
 ]
 
 
-def test_the_documents_figure_stands_beside_their_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documents_figure_is_shown_beside_their_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Document 004's 6 ms are of 4 blocks a multiprocessor."""
     known = {**ONE, "name": "grid_stride", "params": {"blocks_per_sm": (1, 4, 64)}}
     monkeypatch.setattr(_core, "rungs", lambda: [known])
@@ -112,7 +112,7 @@ def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_th
 
 
 @pytest.mark.parametrize("fastest", range(3))
-def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
+def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_is(
     fastest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_core, "rungs", lambda: [ONE, {**ONE, "name": "two", "after": "one"}])

@@ -1,4 +1,4 @@
-"""vecadd bench transpose | sgemm: what the matrices hold, that a wrong one is caught, and what is told of the rungs."""
+"""vecadd bench transpose | sgemm: the matrices' values, that a wrong one is caught, and what the rungs report."""
 
 import math
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_no_two_elements_of_a_matrix_to_transpose_have_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("inner", [1, 20, 4096, 5000, 2**20])
-def test_no_partial_sum_of_a_product_exceeds_what_float32_holds_exactly(inner: int) -> None:
+def test_no_partial_sum_of_a_product_exceeds_what_float32_represents_exactly(inner: int) -> None:
     a, b = Factors((3, 2, inner)).factors(0)
     assert set(np.unique(b)) <= {-1.0, 0.0, 1.0}
     assert np.all(a == np.rint(a))
@@ -181,7 +181,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *libraries: Library) -> None:
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy"])
-def test_cublas_stands_beside_the_rungs_where_a_library_has_it(
+def test_cublas_is_shown_beside_the_rungs_where_a_library_has_it(
     name: str, quick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(name)
@@ -256,7 +256,7 @@ def test_few_blocks_leave_multiprocessors_idle_and_wait_for_each_of_their_pieces
 
 
 def test_a_transpose_has_an_element_of_each_thread_in_flight() -> None:
-    """A multiprocessor holds 2048 threads: each round takes a turn of its blocks, the load and its place in the queue,
+    """A multiprocessor takes 2048 threads: each round takes a turn of its blocks, the load and its place in the queue,
     which for one of two blocks is 3/4 of it."""
     n, rounds = 2**26, 2**26 / (2048 * 100)
     memory = 8 * n / 4e12

@@ -94,7 +94,7 @@ def test_the_check_takes_numpys_sum_and_finds_one_wrong_bit(dtype: str) -> None:
         pattern.check(HOST, used)
 
 
-def test_an_output_that_nobody_wrote_is_found() -> None:
+def test_an_output_that_was_not_written_is_found() -> None:
     pattern = Pattern(FLOAT32)
     (used,) = pattern.buffers(HOST, 1000, 1)
     with pytest.raises(WrongSumError, match="element 0 is"):
@@ -110,7 +110,7 @@ def test_minus_zero_is_not_zero() -> None:
         pattern.check(HOST, used)
 
 
-def test_sets_hold_different_values_and_patterns_go_on_past_their_period() -> None:
+def test_sets_have_different_values_and_patterns_go_on_past_their_period() -> None:
     first, second = Pattern(FLOAT32).buffers(HOST, PERIOD_A + 10, 2)
     assert not np.array_equal(first.a, second.a)
     np.testing.assert_array_equal(first.a[:10], first.a[PERIOD_A:])
@@ -229,7 +229,7 @@ def test_the_interval_of_a_paired_ratio_is_the_sign_tests(rounds: int, low: int,
     assert paired_ratio(Samples(numpy_add(), seconds=ratios), ours) == (low, (rounds + 1) / 2, high)
 
 
-def test_the_interval_of_a_paired_ratio_holds_the_median() -> None:
+def test_the_interval_of_a_paired_ratio_contains_the_median() -> None:
     generator = np.random.default_rng(0)
     ours = Samples(numpy_add(), seconds=[1.0] * 100)
     hits = 0
@@ -464,7 +464,7 @@ def test_an_output_that_is_added_to_begins_at_zero(times: int) -> None:
     measurement = Measurement(cell(replace(adding, time=time), n=100), Pattern(FLOAT32), random.Random(0))
     measurement.run(1e-9)
     assert (measurement.timed[0].error, measurement.timed[0].checks) == (None, 2)
-    assert (begun[1], begun[-1]) == (0.0, 0.0)  # of the first round, behind the warm-up, and of the last
+    assert (begun[1], begun[-1]) == (0.0, 0.0)  # of the first round, after the warm-up, and of the last
 
 
 @pytest.mark.parametrize("batch", [1, 3, 7])

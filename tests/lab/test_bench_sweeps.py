@@ -237,7 +237,7 @@ def test_a_chain_adds_again_and_again() -> None:
 def test_sums_of_16_bits_are_checked_against_the_correctly_rounded_ones(dtype: str, digits: int) -> None:
     pattern = Pattern(options.find_dtype(dtype))
     (used,) = pattern.buffers(HOST, 50_000, 1)
-    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # 53 digits hold it: the exponents are near
+    exact = used.a.astype(np.float64) + used.b.astype(np.float64)  # 53 digits represent it: the exponents are near
     fractions, exponents = np.frexp(exact)
     rounded = np.ldexp(np.rint(np.ldexp(fractions, digits)), exponents - digits)  # ties to even
     least = 2.0**-24 if dtype == "float16" else 0.0
@@ -301,7 +301,7 @@ BIG = 2**28
         ("float2", 2, {}, 0, 32),
         ("float4", 4, {}, 0, 64),
         ("tuned", 1, {}, 0, 64),
-        ("naive", 4, {}, 32, 8),  # a multiprocessor holds 32 blocks, of 1024 threads together
+        ("naive", 4, {}, 32, 8),  # a multiprocessor has room for 32 blocks, of 1024 threads together
         ("float4", 4, {}, 32, 32),
         ("grid_stride", 4, {"blocks_per_sm": 64}, 32, 12),
         ("unroll2", 4, {}, 96, 31.5),  # 21 blocks of 96 threads: 2016 of 2048

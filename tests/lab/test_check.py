@@ -1,4 +1,4 @@
-"""vecadd check: what it measures, what it holds that against, and its exit status."""
+"""vecadd check: what it measures, what it compares that with, and its exit status."""
 
 import errno
 import itertools

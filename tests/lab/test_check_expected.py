@@ -1,4 +1,4 @@
-"""What vecadd check holds a figure against: an earlier file's, theory, or a probe of the same run."""
+"""What vecadd check compares a figure with: an earlier file's, theory, or a probe of the same run."""
 
 import json
 import math
@@ -91,7 +91,7 @@ def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_p
     "text",
     ["[" * 100_000, '{"schema": 1, "meta": {"limits": {"device": {"read_gbps": 1%s}}}, "rows": []}' % ("0" * 400)],
 )
-def test_a_file_that_python_cannot_hold_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_file_that_python_cannot_represent_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is not a result file"):
         expected.read_expectations(tmp_path / "x.json")
@@ -122,7 +122,7 @@ def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, 
 
 
 @pytest.mark.parametrize("best", range(3))
-def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp_path: Path) -> None:
+def test_the_best_of_a_bench_files_rows_is_due_wherever_it_is(best: int, tmp_path: Path) -> None:
     rows = [
         bench_row("host", rung, 1 << 26, 7e-3 if at == best else 8e-3)
         for at, rung in enumerate(("threads", "add", "threads_stream"))
@@ -237,7 +237,7 @@ def test_two_runs_of_a_machine_may_differ_by_what_its_kind_of_figure_does(
     assert row.bound == pytest.approx(bound)
 
 
-def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
+def test_an_unknown_figure_is_neither_pass_nor_fail() -> None:
     measured = Measured()
     measured.add("device", "read", "GB/s", 100.0)
     measured.add("link", "both ways", "GB/s", 1.0)
@@ -254,7 +254,7 @@ def test_the_share_counts_both_ways(unit: Any, value: float, passed: bool) -> No
     assert Series("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
 
 
-def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
+def test_another_gpu_is_compared_with_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
     measured = Measured()
     for gpu in (0, 1):
         measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
@@ -294,7 +294,7 @@ def test_additions_that_the_memory_has_no_room_for_are_missed() -> None:
     }
 
 
-def test_a_larger_addition_of_the_host_stands_for_a_smaller_one() -> None:
+def test_a_larger_addition_of_the_host_serves_for_a_smaller_one() -> None:
     assert impossible(measured_rows(("host", "add 2^26")), "host add 2^24", "host add 2^22") == {}
 
 
@@ -306,7 +306,7 @@ def test_figures_that_a_broken_probe_left_out_are_missed_for_its_reason() -> Non
     }
 
 
-def test_a_link_that_nobody_describes_is_missed() -> None:
+def test_a_link_without_a_description_is_missed() -> None:
     assert impossible(measured_rows(("link", "to the host")), "link generation") == {
         "link generation": "neither the driver nor the system says it"
     }

@@ -201,7 +201,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]) -> None:
+def test_the_page_is_complete_and_escapes_what_it_shows(content: dict[str, Any]) -> None:
     pytest.importorskip("jinja2")
     page = outputs.page(content)
     tags = Tags()
@@ -253,7 +253,7 @@ def test_what_is_expected_is_said_by_its_ends(low: float | None, high: float | N
     assert show_bounds(low, high, "GB/s") == shown
 
 
-def test_junit_is_the_same_in_every_encoding_that_holds_ascii(content: dict[str, Any]) -> None:
+def test_junit_is_the_same_in_every_encoding_that_includes_ascii(content: dict[str, Any]) -> None:
     text = outputs.junit({**content, "host": "n\u0153ud"})
     assert text.isascii()
     assert ElementTree.fromstring(text.encode())[0].attrib["hostname"] == "n\u0153ud"

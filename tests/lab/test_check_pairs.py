@@ -1,4 +1,4 @@
-"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory lies."""
+"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory is."""
 
 import os
 from dataclasses import replace
@@ -70,7 +70,7 @@ def test_the_links_of_a_gpu_are_those_of_its_own_number(smi: Any, tmp_path: Path
     assert (found[0, 1].rate, found[1, 0].rate) == (pytest.approx(18 * 50e9), pytest.approx(18 * 26.562e9))
 
 
-def test_two_gpus_behind_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
+def test_two_gpus_on_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
     smi("PIX")
     found = topology.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
     assert [each.rate for each in found.values()] == [pytest.approx(31.5e9, rel=1e-3)] * 2
@@ -252,7 +252,7 @@ def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
         (UNKNOWN, True, ["info", "info"]),
     ],
 )
-def test_a_pair_is_held_against_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
+def test_a_pair_is_compared_with_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
     found = [next(iter(pair(rate, connection, access).rows.values())).severity for rate in (374.0, 280.0)]
     assert found == severities
 
@@ -431,7 +431,7 @@ def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> N
     assert placed()["numa/node 1/memory"].severity == "warning"
 
 
-def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:
+def test_the_nodes_of_memory_and_gpus_are_told(machine: Path) -> None:
     found = placed()
     assert {id: each.severity for id, each in found.items()} == {
         "numa/node 0/memory": "pass",

@@ -183,7 +183,7 @@ def either_way(
     [("naive", "float32", "LDG.E"), ("float4", "float32", "LDG.E.128"), ("naive", "int8", "LDG.E.U8"),
      ("half2", "float16", "LDG.E"), ("naive", "complex128", "LDG.E.64")],
 )  # fmt: skip
-def test_machine_code_holds_the_rungs_load(name: str, dtype: str, load: str) -> None:
+def test_machine_code_has_the_rungs_load(name: str, dtype: str, load: str) -> None:
     listing = ladder.sass(name, dtype, arch="sm_90")
     assert load in re.findall(r"\bLDG[.\w]*", listing)
     assert listing.caption == f"{name}, {dtype}, sm_90"
@@ -308,7 +308,7 @@ def test_a_build_for_other_architectures_records_nothing(tmp_path: Path, monkeyp
     assert code.read_recording() == {}
 
 
-def test_a_recording_holds_the_kernels_of_its_rungs_alone(
+def test_a_recording_has_the_kernels_of_its_rungs_alone(
     recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "FILE", recording_of_three)

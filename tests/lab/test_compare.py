@@ -50,7 +50,7 @@ def run_of(path: Path, rows: list[Figure]) -> str:
         (timed(1.2, 1.18, 1.22), "slower"),
         (timed(0.8, 0.79, 0.81), "faster"),
         (timed(1.01, 1.0, 1.02), "same"),
-        (timed(1.07, 1.02, 1.12), "undecided"),  # not surely by 5 %
+        (timed(1.07, 1.02, 1.12), "undecided"),  # not significantly by 5 %
         (timed(0.93, 0.88, 0.98), "undecided"),
         (timed(1.0, 0.8, 1.25), "undecided"),
     ],
@@ -162,7 +162,7 @@ def test_no_two_recorded_rows_have_one_name() -> None:
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.2, 1), (0.8, 0)])
-def test_the_status_says_whether_something_is_surely_slower(
+def test_the_status_says_whether_something_is_significantly_slower(
     factor: float, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = run_of(tmp_path / "old.json", [row(), row("float4")])
@@ -303,7 +303,7 @@ def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -
 def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(
     same: int, most: int, tmp_path: Path
 ) -> None:
-    """None that is undecided is among them."""
+    """No undecided one is among them."""
     pytest.importorskip("jinja2")
     times = {"slower": 2.0, "faster": 0.5, "undecided": 1.1, **{f"same{at}": 1.0 for at in range(same)}}
     old = run_of(tmp_path / "old.json", [row(name, 1e-3, 0.5 * (name == "undecided")) for name in times])
@@ -318,7 +318,7 @@ def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colo
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
-def test_what_is_written_to_stdout_stands_there_alone(
+def test_what_is_written_to_stdout_is_alone_there(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("jinja2")
@@ -358,7 +358,7 @@ def test_a_page_without_jinja2_is_refused_and_a_comparison_without_a_page_is_not
     assert capsys.readouterr().err == "vecadd compare: a page needs jinja2: pip install 'vecadd[fleet]'\n"
 
 
-def test_what_is_slower_or_fails_stands_out_in_the_table() -> None:
+def test_what_is_slower_or_fails_is_marked_in_the_table() -> None:
     compared = [compare.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in compare.VERDICTS]
     assert [line.style is Style.FAILED for line in compare.make_table("x", compared).lines if line] == [
         True, True, False, False, False,

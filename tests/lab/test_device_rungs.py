@@ -21,7 +21,7 @@ CASES = [
 
 
 def operands(dtype: str, n: int = 1027) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Small whole numbers: every dtype holds them and their sums."""
+    """Small whole numbers: every dtype represents them and their sums."""
     numbers = np.arange(n)
     return (numbers % 13).astype(dtype), (numbers % 7).astype(dtype)
 
@@ -50,7 +50,7 @@ def test_no_element_is_added_twice(name: str, device: int) -> None:
 
 
 @pytest.mark.parametrize("name", ADDED)
-def test_an_accumulating_rung_adds_to_what_out_holds(name: str, device: int) -> None:
+def test_an_accumulating_rung_adds_to_outs_contents(name: str, device: int) -> None:
     x, y = operands(usual_dtype(name))
     out = vecadd.to_device(np.full_like(x, 100))
     ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), out)

@@ -18,7 +18,7 @@ every = pytest.mark.parametrize("name", diagrams.DIAGRAMS)
 
 
 @every
-def test_its_words_lie_on_the_sheet_and_on_no_others(name: str) -> None:
+def test_its_words_are_on_the_sheet_and_on_no_others(name: str) -> None:
     figure = diagrams.draw(name)
     with plot.applied_style():
         figure.draw_without_rendering()

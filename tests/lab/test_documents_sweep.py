@@ -25,9 +25,9 @@ CHUNKS = {rung["name"]: rung for rung in _core.rungs()}.get("chunks_reused", {})
 
 def contestants(experiment: str, n: int) -> dict[str, Contestant]:
     """The contestants of an experiment at n elements, by name and parameters."""
-    of = next(of for name, _, of in documents.EXPERIMENTS if name == experiment)
+    cell = next(cell for name, _, cell in documents.EXPERIMENTS if name == experiment)
     machine = Machine(probed={"device": {"gbps": 4000.0, "read_gbps": 4500.0, "write_gbps": 4600.0}})
-    found = of(Options(), machine, n).contestants
+    found = cell(Options(), machine, n).contestants
     named = {" ".join([each.name, *map(str, each.params.get("parameters", {}).values())]): each for each in found}
     assert len(named) == len(found)
     return named
@@ -124,7 +124,7 @@ def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_th
     assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
 
 
-def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
+def test_the_documents_figures_are_shown_beside_float32_alone(device: int) -> None:
     rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
     (table,) = make_tables(rows)
     assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]

@@ -52,7 +52,7 @@ def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> 
     )
 
 
-def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
+def test_a_deviation_is_shown_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
     """Of a time too: more is worse, and its ratio below 1."""
     found = outliers.find_outliers(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
     ((deviation,),) = (cause.deviations for cause in found.causes)
@@ -82,7 +82,7 @@ def test_one_bad_gpu_of_eight_is_found_by_its_neighbours_alone() -> None:
 
 @pytest.mark.parametrize("count", [5, 6])
 def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers(count: int) -> None:
-    """A GPU behind the other processor has a slower link on every machine."""
+    """A GPU on the other processor has a slower link on every machine."""
     placed = [[100 + at, 100, 101 - at / 2, 60 + at / 2] for at in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
     fleet = [eight(values, f"node{number}") for number, values in enumerate(placed[:count])]
     assert causes(fleet) == {}
@@ -154,7 +154,7 @@ def test_a_figure_that_other_work_disturbed_is_neither_slow_nor_missing() -> Non
     assert causes(fleet) == {}
 
 
-def test_memory_of_nodes_without_processors_is_not_held_against_that_of_others() -> None:
+def test_memory_of_nodes_without_processors_is_not_compared_with_that_of_others() -> None:
     """Of two machines: five nodes' memory is compared, so those with processors are each other's peers."""
     fleet = []
     for host, sizes in (
@@ -409,7 +409,7 @@ def test_the_smallest_difference_of_interest_is_given_in_percent(tmp_path: Path)
 @pytest.mark.parametrize(
     ("option", "begins"), [("--json", "{"), ("--exclude", "node09\n"), ("--html", "<!doctype html>")]
 )
-def test_what_is_written_to_stdout_stands_there_alone(
+def test_what_is_written_to_stdout_is_alone_there(
     option: str, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("jinja2")
@@ -583,7 +583,7 @@ def test_what_has_changed_on_all_machines_is_told_once() -> None:
     assert len(note.hosts) == len(STEADY)
 
 
-def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
+def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_compared_with_the_other() -> None:
     for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
         assert changed([machine(value=before)], [machine(value=after)]) == outliers.Changes()
 
@@ -606,7 +606,7 @@ def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_f
     assert [check.figures[0].value for check in (*newest, *before.values())] == [4, 3]
 
 
-def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before() -> None:
+def test_figures_of_another_type_of_machine_are_not_compared_with_those_of_before() -> None:
     found = changed([machine()], [machine(value=50.0, machine_type="7 x H200")])
     assert [(found.worse, found.better), [note.what for note in found.noted]] == [([], []), ["machine type"]]
 

@@ -147,7 +147,7 @@ def test_it_is_timed_near_the_sizes_that_were_asked_for(accepted: Verdict) -> No
     assert 200 - 200 // 64 <= small.n <= 200
 
 
-def test_it_stands_beside_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
+def test_it_is_shown_beside_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
     for size in accepted.sizes:
         low, middle, high = size.seconds
         assert 0 < low <= middle <= high
@@ -364,7 +364,7 @@ def test_help_says_that_it_is_no_sandbox(capsys: pytest.CaptureFixture[str]) -> 
     assert "no sandbox" in capsys.readouterr().out
 
 
-# Where the arrays of a judged call lie: apart, in their memory, and aligned as was asked.
+# Where the arrays of a judged call are: apart, in their memory, and aligned as was asked.
 
 
 ROOMS = [GuardedArrays(n, itemsize) for n in (1, 3, 255, 256, 5000) for itemsize in (1, 2, 4, 8, 16)]

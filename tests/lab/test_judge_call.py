@@ -277,7 +277,7 @@ def test_a_call_that_raises_ends_the_blockade(double: Any, call: Callable[..., d
 
 
 @pytest.mark.parametrize("function", FAILING)
-def test_a_call_that_fails_leaves_nothing_behind(function: str, double: Any, device: int) -> None:
+def test_a_call_that_fails_leaks_nothing(function: str, double: Any, device: int) -> None:
     memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
     _core.judge_call(right, memory, START, versions)
     before = double.live()

@@ -28,7 +28,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where what is recorded lies: empty."""
+    """The folder of recorded files: empty."""
     monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
     return tmp_path
 
@@ -188,7 +188,7 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
     assert second == "no_such: no row"
 
 
-def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prediction_is_shown_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     gpu = {**made_up.META["gpu"][0], "memory": 140 << 30}
     probed = {
         "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},

@@ -150,10 +150,10 @@ def test_occupancy_is_the_runtimes(device):
 
 @given(st.integers(1, 1024), st.integers(1, 254), st.integers(0, 200 << 10))
 def test_more_registers_and_shared_memory_never_raise_occupancy(block, registers, shared):
-    held = model.occupancy(H200, block, registers, shared)
-    assert 0 <= held.occupancy <= 1
-    assert model.occupancy(H200, block, registers + 1, shared).blocks <= held.blocks
-    assert model.occupancy(H200, block, registers, shared + 4096).blocks <= held.blocks
+    resident = model.occupancy(H200, block, registers, shared)
+    assert 0 <= resident.occupancy <= 1
+    assert model.occupancy(H200, block, registers + 1, shared).blocks <= resident.blocks
+    assert model.occupancy(H200, block, registers, shared + 4096).blocks <= resident.blocks
 
 
 def test_a_recorded_gpu_is_the_same_as_a_live_one():
@@ -201,7 +201,7 @@ def test_each_limit_is_read_from_the_figure_of_its_name(part, names):
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
-def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
+def test_the_defaults_without_a_run_are_what_the_recorded_runs_measured(name):
     files = (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json")
     runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
     measured = [value for run in runs if (value := getattr(run, name)) is not None]
@@ -243,7 +243,7 @@ def test_curves_are_read_from_lists_beside_their_bytes():
         limits.seconds("host_add_one", 1)
 
 
-# The probes of a GPU: what they measure is in order, and a call that fails leaves nothing behind.
+# The probes of a GPU: what they measure is in order, and a call that fails leaks nothing.
 
 
 UNKNOWN = 999
@@ -404,7 +404,7 @@ def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device,
 
 
 def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch):
-    """A probe that lay in memory that the link reaches slowly does not bound the cells behind a better one."""
+    """A probe in memory that the link reaches slowly does not bound cells in memory that it reaches faster."""
     ahead = [(50.0, 40.0, 75.0), MemoryError("no page-locked memory"), (1.0, 1.0, 1.0), (50.0, 40.0, 74.0)]
     rates = iter([*ahead, (45.0, 55.0, 100.0), (1.0, 1.0, 1.0)])
 
@@ -455,12 +455,12 @@ def test_the_rate_and_the_latency_of_the_memory_grow_with_the_bytes_in_flight(gp
     facts = _core.gpu_facts()[gpu]
     found = _core.probe("loaded", gpu, 8 * facts["l2"], 5)
     idle = _core.probe("latency", gpu)["dram"]
-    held, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
-    assert (np.diff(held[held > 0]) > 0).all()
+    in_flight, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
+    assert (np.diff(in_flight[in_flight > 0]) > 0).all()
     assert idle / 2 < seconds[0] < 3 * idle
     assert seconds[-1] > 2 * seconds[0]
     assert rates[-1] > 10 * rates[0]
-    np.testing.assert_allclose(held * facts["multiprocessors"], seconds * rates, rtol=1e-6)  # Little's law
+    np.testing.assert_allclose(in_flight * facts["multiprocessors"], seconds * rates, rtol=1e-6)  # Little's law
 
 
 @pytest.mark.gpu
@@ -501,7 +501,7 @@ def test_full_size_vectors_take_what_the_memory_takes():
     assert expect("float4", n) == pytest.approx(LIMITS.memory_seconds(8 * n, 4 * n), rel=0.01)
 
 
-def test_few_bytes_in_flight_are_behind_many():
+def test_few_bytes_in_flight_are_slower_than_many():
     assert expect("float4", 2**26) < expect("naive", 2**26) < expect("grid_stride", 2**26, blocks_per_sm=1)
     assert expect("naive", 2**28, "int8") > 2 * expect("float4", 2**28, "int8")
 
@@ -582,7 +582,7 @@ def test_threads_without_work_are_started_all_the_same():
     assert prediction.seconds > 2 * expect("block_shape", 2**20, x=32, y=2)
 
 
-def test_a_blocks_loads_stand_in_for_one_where_a_run_probed_them():
+def test_a_blocks_loads_serve_for_one_where_a_run_probed_them():
     assert LIMITS.far == LIMITS.stream
     assert replace(LIMITS, stream=None).far == LIMITS.dram
 
@@ -686,7 +686,7 @@ NBYTES = 4 * N
 
 
 def of_document(up, kernel, down):
-    """Limits by which uploads, kernel and download of N elements take so many seconds, both ways undisturbed."""
+    """Limits by which uploads, kernel and download of N elements take that many seconds, both ways undisturbed."""
     rate = 3 * NBYTES / (kernel - 1e-6)
     free = dict.fromkeys(("kernel", "block", "turnaround", "l1", "l2", "page", "dram", "stream"), 1e-12)
     return replace(

@@ -294,7 +294,7 @@ def test_cuda_compute_makes_one_transformation_a_dtype(device_peer: Callable[...
 
 
 NVCC = """#!/bin/sh
-# Writes down its options and compiles a stand-in for cub.cu.
+# Writes down its options and compiles a substitute for cub.cu.
 printf '%s\\n' "$@" > "$(dirname "$0")/options"
 while [ "$1" != -o ]; do shift; done
 exec cc -shared -fPIC -x c -o "$2" - << 'END'

@@ -166,7 +166,7 @@ def test_additions_one_after_the_other_are_compared_in_rows_of_their_own(
 
 
 class Queue:
-    """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, so many times; queueing takes
+    """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, that many times; queueing takes
     ``takes`` seconds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, awake: int = 0, takes: float = 0.0) -> None:
@@ -242,7 +242,7 @@ def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.Mon
     assert len(queue.slept) == events.TRIES
 
 
-def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
+def test_overhead_is_compared_with_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
     rows = run("overhead", torch_that_adds_by(np.add))
     bare = {overhead_stage.REFERENCE, "vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"}
     stages = {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}
@@ -365,8 +365,8 @@ def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
     def row(name: str, form: str, dtype: str, **params: Any) -> Figure:
         return Figure("peer-layouts", name, dtype, 8, {"form": form, **params}, value=1e-3, bytes=24, checked=True)
 
-    behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
-    rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
+    slower = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
+    rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **slower)]
     rows += [row("vecadd int32 + int8", "int32 + int8", "int32")]
     lines = tables.layouts(rows)
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]

@@ -281,7 +281,7 @@ def test_words_have_room(name: str) -> None:
 
 
 def assert_words_have_room(drawing: Drawing) -> None:
-    """Titles and legends lie inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
+    """Titles and legends are inside the drawing, named axes have ticks, and no two level ticks of an axis overlap."""
     with plot.applied_style():
         drawing.draw_without_rendering()
 

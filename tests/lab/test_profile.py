@@ -70,7 +70,7 @@ def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> No
 # Run
 
 
-def test_rungs_stand_side_by_side_with_the_documents_figures(
+def test_rungs_are_shown_side_by_side_with_the_documents_figures(
     profiler: Callable[[str], Path], device: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profiler("ncu")
@@ -78,9 +78,7 @@ def test_rungs_stand_side_by_side_with_the_documents_figures(
     assert capsys.readouterr().out == GOLDEN.read_text()
 
 
-def test_the_file_holds_all_that_the_profiler_said(
-    profiler: Callable[[str], Path], device: int, tmp_path: Path
-) -> None:
+def test_the_file_has_all_that_the_profiler_said(profiler: Callable[[str], Path], device: int, tmp_path: Path) -> None:
     profiler("ncu")
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "naive", "--n", "1000", "--block", "128", "--json", str(file)]) == 0
@@ -465,7 +463,7 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     except ProfilerUnavailableError as error:
         pytest.skip(f"needs a profiler: {error}")
     found, facts = metrics.select_metrics(launch.raw), _core.rung_facts(rung, "float32", spec.n)
-    assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
+    assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which replaces the counters where they lack
     assert (found["registers"], found["block"], found["grid"]) == (
         max(facts["registers"], 16),  # no thread gets fewer
         facts["block"][0],

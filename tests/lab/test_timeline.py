@@ -18,7 +18,7 @@ ALWAYS_ALLOCATING = [name for name, rung in RUNGS.items() if rung["allocates"]]
 
 @pytest.fixture
 def operands():
-    """Makes page-locked a and b, and an out that holds no sum yet."""
+    """Makes page-locked a and b, and an out without a sum yet."""
 
     def make(n=N):
         a = np.arange(n, dtype=np.float32)
@@ -162,7 +162,7 @@ def test_no_elements_are_no_steps(device, operands):
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_nothing_is_left_behind(double, device, name, operands):
+def test_nothing_is_leaked(double, device, name, operands):
     arrays = operands()
     ladder.run(name, *arrays, **PARAMS.get(name, {}))  # makes what the process keeps
     before = double.live()

@@ -19,10 +19,10 @@ from vecadd.tune import Found, LaunchConfig, Won, candidates, config_for, table
 pytestmark = pytest.mark.no_native
 
 KEY = "GPU-01 driver 13000"
-PLAIN, HELD, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
-ROWS = [(0, PLAIN), (134217728, HELD)]
+PLAIN, EVICT_LAST, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
+ROWS = [(0, PLAIN), (134217728, EVICT_LAST)]
 READ = [("recipe", (0.0, 256.0, 0.0, 0.0)), ("recipe", (134217728.0, 768.0, 1.0, 30.0))]
-SHIPPED = [(0, PLAIN), (1000, HELD)]
+SHIPPED = [(0, PLAIN), (1000, EVICT_LAST)]
 SIZES = [100, 400, 1600, 6400]
 
 Tune = Callable[..., tuple[int, str, str]]
@@ -62,16 +62,16 @@ def found_at(rows: Sequence[tuple[int, LaunchConfig]]) -> list[LaunchConfig]:
 @pytest.mark.parametrize(
     ("won", "expected"),
     [
-        ([], [PLAIN, PLAIN, HELD, HELD]),
-        ([Won(100, FAST)], [FAST, PLAIN, HELD, HELD]),
-        ([Won(400, FAST)], [PLAIN, FAST, HELD, HELD]),
-        ([Won(6400, FAST)], [PLAIN, PLAIN, HELD, FAST]),
-        ([Won(400, FAST), Won(1600, FAST)], [PLAIN, FAST, FAST, HELD]),
+        ([], [PLAIN, PLAIN, EVICT_LAST, EVICT_LAST]),
+        ([Won(100, FAST)], [FAST, PLAIN, EVICT_LAST, EVICT_LAST]),
+        ([Won(400, FAST)], [PLAIN, FAST, EVICT_LAST, EVICT_LAST]),
+        ([Won(6400, FAST)], [PLAIN, PLAIN, EVICT_LAST, FAST]),
+        ([Won(400, FAST), Won(1600, FAST)], [PLAIN, FAST, FAST, EVICT_LAST]),
         ([Won(size, FAST) for size in SIZES], [FAST] * 4),
     ],
     ids=str,
 )
-def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
+def test_a_winner_applies_around_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
     rows = table(SHIPPED, SIZES, won)
     assert found_at(rows) == expected
     assert rows[0][0] == 0
@@ -80,10 +80,10 @@ def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], e
 
 
 def test_the_builds_own_thresholds_stay_where_nothing_won() -> None:
-    assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, HELD)]
+    assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, EVICT_LAST)]
 
 
-def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
+def test_lines_are_kept_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
     small, large, other = (list(candidates(size, 1000, cc)) for size, cc in ((1999, 90), (2000, 90), (2000, 100)))
     assert small == other
     assert {config.loads for config in small} == {0}
@@ -122,9 +122,9 @@ class Rounds:
         ({"int8": (1.01, 1.02, 1.03)}, None),
         ({"int8": (0.99, 1.02, 1.03)}, FAST),
     ],
-    ids=["faster", "not surely", "slower in int8", "no slower in int8"],
+    ids=["faster", "not significantly", "slower in int8", "no slower in int8"],
 )
-def test_a_recipe_wins_where_it_is_surely_faster_and_loses_in_no_dtype(
+def test_a_recipe_wins_where_it_is_significantly_faster_and_loses_in_no_dtype(
     ratios: dict[str, tuple[float, float, float]], won: LaunchConfig | None
 ) -> None:
     words, config = tune._search_size(Rounds(ratios), 5000, PLAIN)
