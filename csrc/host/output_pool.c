@@ -265,8 +265,8 @@ has_limit(int resource)
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Where the address space has a limit, the rest of the process lacks what is kept, and cannot ask the pool to
- * give it back: nothing is kept then, unless somebody wished it. A program may set the limit at any time. */
+/* If the address space has a limit, the rest of the process lacks the memory that the pool keeps, and cannot ask for
+ * it: nothing is kept then, unless VECADD_POOL_BYTES asks for it. A program may set the limit at any time. */
 static void
 find_bound(void)
 {

@@ -344,12 +344,12 @@ device_array_dlpack_device(struct device_array *self, PyObject *Py_UNUSED(none))
     return Py_BuildValue("(ii)", DL_CUDA, self->device);
 }
 
-/* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without a call of Python's.
+/* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without calling Python.
  *
  * A table names one work stream for all arrays of a device: the legacy default stream. An array that is handed out
  * moves to that stream: what was queued on it comes before the consumer's work there, and vecadd's later work and the
- * end of the memory come after. A consumer does not say when it is done with a borrowed array, so that nothing else
- * would. Plans that were made before do not wait. */
+ * release of the memory come after. No later moment would do, because a consumer does not say when it is done with a
+ * borrowed array. Plans that were made before do not wait. */
 
 static PyTypeObject *array_type; /* owned: the table's functions are called without any object of vecadd's */
 
