@@ -322,8 +322,8 @@ def open_target(described: dict[str, Any], store: Store) -> Array:
     """The array of that description in a store, to write to: its metadata document need not be there yet."""
     metadata = ArrayV3Metadata.from_dict(described)
     array = zarr.Array(zarr.AsyncArray(metadata, StorePath(store)))
-    # Zarr leaves out chunks of nothing but the fill value. To it -0.0 in complex numbers, and another payload of NaN,
-    # are the same value.
+    # Zarr leaves out chunks that only have the fill value, and treats -0.0 in complex numbers, and NaNs with another
+    # payload, as that value.
     if array.dtype.kind in "biu" or (array.dtype.kind == "f" and not np.isnan(array.fill_value)):
         return array
     return zarr.Array(zarr.AsyncArray(metadata, StorePath(store), {"write_empty_chunks": True}))
@@ -362,7 +362,7 @@ def _dimension_names(array: Array) -> Any:
 
 
 def _codecs(like: Array, dtype: np.dtype[Any], compressor: str, *, whole: bool) -> dict[str, Any]:
-    """What zarr.create_array is told of the codecs; ``whole`` says that the sum has the shape of the array."""
+    """The codecs' arguments of zarr.create_array; ``whole`` says that the sum has the shape of the array."""
     if compressor != "keep":
         if not isinstance(compressor, str) or compressor not in COMPRESSORS:
             raise UsageError(unknown("compressor", str(compressor), ("keep", *COMPRESSORS)))

@@ -85,7 +85,7 @@ class _CommandParser(argparse.ArgumentParser):
     """A parser that knows which option may have been meant."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As `argparse` has it; an option that there is not is an error here, ahead of all others."""
+        """As `argparse` has it; an unknown option is an error here, before all other errors."""
         plain = re.sub(r"\x1b\[[0-9;]*m", "", self.format_help())  # Python 3.14 colours it on a terminal
         options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", plain, re.MULTILINE)
         for given in takewhile(lambda given: given != "--", args):

@@ -215,8 +215,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--group",
         type=parse_pattern,
         metavar="REGEX",
-        help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
-        "(default: all up to the number before the last one, rack07 of rack07-node12)",
+        help="the part of a host's name that names its group, for example a rack: the first parenthesis, or the whole "
+        "match (default: all up to the number before the last one, rack07 of rack07-node12)",
     )
     add_comparison_options(parser)
     parser.add_argument(

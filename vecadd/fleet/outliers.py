@@ -55,9 +55,9 @@ class Unlike:
 
 
 def compare_with_peers(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
-    """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
-    say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
-    machine each figure is: then the best ones are one a machine, because all parts of one may be freaks."""
+    """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, for
+    example 0.05. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` is each
+    figure's machine: then the best figures are one a machine, because all parts of one machine may be freaks."""
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
     count = len(logarithms)
