@@ -198,7 +198,7 @@ def _add_labelled(x: Any, y: Any) -> Any:
 
 
 def _add_any(x: Any, y: Any) -> Any:
-    """Of xarray's data: arrays of Dask, or of what xarray has loaded."""
+    """Adds the data of xarray objects: arrays of Dask, or arrays that xarray has loaded."""
     from dask.base import is_dask_collection
 
     if is_dask_collection(x) or is_dask_collection(y):

@@ -257,10 +257,10 @@ WRITERS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
 
 
 def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] | ValueError]]:
-    """What each of these JSON files contains, and each ``*.json`` of these folders and of the folders in them, by name;
-    an error, which names the file, for one that cannot be read. In folders, pipes are left out (to read one waits for
-    its writer), and so are earlier outputs of WRITERS. Raises UnaskableError for what is not there and for a folder
-    without any JSON file."""
+    """The contents of these JSON files, and of every ``*.json`` in these folders and their subfolders, by name; for a
+    file that cannot be read, an error that names it. In folders, pipes are left out (reading one waits for its writer),
+    and so are earlier outputs of WRITERS. Raises UnaskableError for a missing path and for a folder without JSON
+    files."""
     for path in paths:
         if not path.exists():
             raise UnaskableError(f"{path}: no such file or folder")

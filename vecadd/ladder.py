@@ -87,8 +87,8 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
 
 
 def source(name: str) -> "Code":
-    """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row, and
-    below it what defines its kernel where that is elsewhere, and what it uses of what its file shares.
+    """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row.
+    Below it follow its kernel, if that is defined elsewhere, and the shared parts of its file that it uses.
 
     A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
     the ladder.
@@ -182,7 +182,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _target(name: str, a: Any, b: Any, out: Any, params: Mapping[str, int]) -> Any:
-    """``out``, or new memory for what the rung leaves of a and b; where it refuses them, any memory of a's kind."""
+    """``out``, or new memory for the rung's result; if the rung refuses a and b, any memory of a's kind."""
     if isinstance(name, str) and name not in _names():  # what is no string the extension refuses
         raise ValueError(unknown("rung", name, _names()))
     if out is not None:

@@ -75,8 +75,8 @@ def torch() -> DevicePeer:
 
 
 def torch_compiled() -> DevicePeer:
-    """torch.compile, for each dtype and size anew: what it compiles for any size knows less. Complex numbers as pairs,
-    because it compiles nothing for them."""
+    """torch.compile, compiled anew for each dtype and size: code for any size is less optimised. Complex numbers are
+    added as pairs, because it compiles nothing for them."""
     library = libraries.module("torch")
     config = libraries.module("torch._dynamo").config
     # Beyond these it would add without compiling.

@@ -143,9 +143,9 @@ def _forms(
     shares: bool = False,
     apart: str | None = None,
 ) -> list[str]:
-    """A line for each key, a column for each name: seconds of what others are compared with, else the ratio.
-    ``shares``: a second column of what others are compared with, where some of its rows have a limit. ``apart``: that
-    peer keeps its column, and of several others the nearest is named in one."""
+    """A line for each key, a column for each name: seconds for the reference, ratios for the others. ``shares``: a
+    second column for the reference, its share of the limit, if some of its rows have a limit. ``apart``: this peer
+    keeps its column; if there are several others, one column shows the nearest of them and names it."""
     rows = [row for row in rows if row.seconds is not None]
     called = name or _name
     show_ratio = _cell
@@ -168,7 +168,7 @@ def _forms(
 
 
 def _peers(rows: Sequence[Figure], apart: str) -> int:
-    """How many libraries but that one are compared with us in the form that most of them have."""
+    """How many libraries other than ``apart`` are compared with us in the form that most of them have."""
     others = Counter(
         row.params["reference"] for row in {row.name: row for row in rows}.values() if "ratio" in row.params
     )
@@ -176,7 +176,7 @@ def _peers(rows: Sequence[Figure], apart: str) -> int:
 
 
 def _nearest(rows: Sequence[Figure], key: Callable[[Figure], str], apart: str) -> list[Figure]:
-    """Our rows and those of that peer, and in place of the others' the nearest of each line and form."""
+    """Our rows and those of the peer ``apart``; of the others only the nearest in each line and form."""
     found: dict[tuple[str, str], Figure] = {}
     for row in rows:
         if "ratio" not in row.params or row.name.startswith(apart):

@@ -285,7 +285,7 @@ def _units() -> dict[str, Unit]:
 
 
 def _why_not(found: Info, measured: Measured, row: Series) -> str | None:
-    """Why this machine has no such figure; None where it has that of a larger addition in its place."""
+    """Why this machine has no such figure; None if a larger addition's figure serves instead."""
     if row.kind != "host" and row.gpu >= len(found.gpus):
         return f"there is no GPU {row.gpu}" if found.gpus else f"there is no GPU: {found.gpu_reason}"
     broken = measured.rows.get(replace(row, name="figures").title)

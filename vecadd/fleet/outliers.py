@@ -336,10 +336,10 @@ class Note:
 
 @dataclass
 class Changes:
-    """``worse`` and ``better`` are figures that have changed, by what they have in common; the usual figure of such a
-    deviation is the one of the run before. One with a score has changed otherwise than the median of its peers has, and
-    is worse or better than that: it may be as it was. One without has too few peers, and is worse or better than it
-    was."""
+    """``worse`` and ``better`` are the figures that changed, by their common cause; the usual figure of such a
+    deviation is the one of the run before. A deviation with a score is worse or better than the median change of its
+    peers, so the figure itself may be as before. One without a score has too few peers, and is worse or better than
+    before."""
 
     noted: list[Note] = field(default_factory=list)
     worse: list[Cause] = field(default_factory=list)

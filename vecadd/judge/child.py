@@ -63,8 +63,8 @@ class ImpossibleError(Exception):
 
 
 def find_conversion(arrays: str) -> Callable[[Any], Any] | None:
-    """What makes such an array of a DeviceArray; None where the contestant gets those. Raises ImpossibleError where the
-    library is missing."""
+    """The function that makes the library's array from a DeviceArray; None if the contestant takes DeviceArrays. Raises
+    ImpossibleError if the library is missing."""
     if arrays == "vecadd":
         return None
     try:

@@ -113,7 +113,7 @@ def advise(
     )
 
     def more(missing: float) -> tuple[tuple[str, ...], list[str]]:
-        """What keeps more bytes in flight, ``missing`` times as many."""
+        """Rungs and advice for ``missing`` times as many bytes in flight."""
         if target == "registers":
             rungs, words = _into_registers(load, itemsize, alignment, missing)
         else:
@@ -259,7 +259,7 @@ def _into_registers(load: int, itemsize: int, alignment: int, missing: float) ->
 
 
 def _into_shared_memory(gpu: Gpu, alignment: int, tile: int) -> tuple[tuple[str, ...], list[str]]:
-    """By alignment and by what a block copies at a time."""
+    """Rungs and advice for loads into shared memory, by alignment and the bytes that a block copies at a time."""
     if gpu.capability < 80:
         return ("float4", "unroll2"), [
             "Into shared memory: copies that run by themselves need compute capability 8.0. Use registers: wider "

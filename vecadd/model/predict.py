@@ -150,8 +150,8 @@ def predict_launches(
 
 
 def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
-    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, where it had
-    such."""
+    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, if it ran any;
+    else ``reckoned``."""
     if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
         return reckoned
     return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
@@ -301,7 +301,7 @@ def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, colum
 
 
 def _registers(sums: int) -> int:
-    """Of a thread that makes that many elements: sums, a third as many for what they are made from, and addresses."""
+    """Registers of a thread that makes ``sums`` elements: the sums, a third as many for the factors, and addresses."""
     return 30 + 4 * sums // 3
 
 
