@@ -453,7 +453,7 @@ class ForeignArray:
 
 
 class View:
-    """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, the array it was made of.
+    """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, its source.
 
     Strides of any sign, repeated elements, other dtypes and any alignment are the view's own.
     """

@@ -62,7 +62,7 @@ def test_what_was_lent_is_let_go_whichever_two_calls_fail(route, double, work):
 @pytest.mark.parametrize("seed", orders(8, 8))
 def test_nothing_of_a_list_is_queued_any_more_when_its_second_launch_has_failed(seed, double, driver, foreign):
     """Its owner may write to out at once, on a stream that nothing of ours has been ordered with."""
-    n = 3 * 1024  # elements; the pairs are so many that they take two launches
+    n = 3 * 1024  # elements; the pairs take two launches
     own = driver.stream()
     x, out, later = foreign(np.ones(n, np.int32)), foreign(np.zeros(n, np.int32)), foreign(np.full(n, 9, np.int32))
     xs, outs = ([array.window(at, 3) for at in range(0, n, 3)] for array in (x, out))

@@ -71,7 +71,7 @@ struct kernel_call {
 cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order, const kernel_call *call,
                           const void *const *pointers, unsigned count);
 
-/* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
+/* launch.cpp. In a kernel: runs to their ends the kernels that this one was allowed to overtake. */
 void double_wait_for_prerequisites();
 
 /* queue.cpp. In a kernel that keeps every multiprocessor full until *open is set: no other kernel begins until then.

@@ -56,7 +56,7 @@ struct work {
     bool ready = false; /* may run, as of the last look */
     std::chrono::steady_clock::time_point finished;
 
-    /* Done, and so is what it began ahead of. */
+    /* It is done, and so is the work that it overtook. */
     bool settled() const;
 };
 using work_ptr = std::shared_ptr<work>;

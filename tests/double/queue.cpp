@@ -59,7 +59,7 @@ work::settled() const
            std::all_of(prerequisites.begin(), prerequisites.end(), [](const work_ptr &w) { return w->settled(); });
 }
 
-/* What comes after a kernel also comes after those that it began ahead of. */
+/* What comes after a kernel also comes after those that it overtook. */
 void
 come_after(work &later, const work_ptr &earlier)
 {
@@ -209,7 +209,7 @@ finish(machine &m, work_ptr target)
     m.streams.erase(std::remove_if(m.streams.begin(), m.streams.end(), over), m.streams.end());
 }
 
-/* What a kernel's wait is for: that its prerequisites have ended, and not what they themselves began ahead of. Nothing
+/* What a kernel's wait is for: that its prerequisites have ended, and not those that they overtook. Nothing
  * but what that needs may run in the middle of the kernel. */
 void
 finish_prerequisites(machine &m)

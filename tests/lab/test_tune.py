@@ -105,13 +105,16 @@ class Rounds:
     l2, memory, capability = 1000, 1 << 40, 90
 
     def __init__(self, ratios: dict[str, tuple[float, float, float]]) -> None:
-        self.of = ratios
+        self.by_dtype = ratios
 
     def ratios(
         self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
     ) -> dict[LaunchConfig, tuple[float, float, float]]:
         del size, reference, seconds
-        return {other: self.of.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2) for other in others}
+        return {
+            other: self.by_dtype.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2)
+            for other in others
+        }
 
 
 @pytest.mark.parametrize(
