@@ -111,7 +111,7 @@ def evaluate(expression: str, functions: Mapping[str, Callable[..., Any]]) -> An
                 return OPERATORS[type(node.op)](value_at(node.left), value_at(node.right))
             case ast.Call(func=ast.Name(id=name), keywords=[]) if name in functions:
                 return functions[name](*map(value_at, node.args))
-        raise ValueError(f"{ast.unparse(node)!r} in {expression!r} is no number, text, list, operator or operation")
+        raise ValueError(f"{ast.unparse(node)!r} in {expression!r} is not a number, text, list, operator or operation")
 
     return value_at(ast.parse(expression, mode="eval").body)
 

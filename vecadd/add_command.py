@@ -137,7 +137,7 @@ def _is_store(name: str) -> bool:
 
 def _extents(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write one extent for each axis: 1000,1000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shape; write one extent for each axis: 1000,1000")
     return tuple(int(extent) for extent in text.split(","))
 
 

@@ -463,7 +463,7 @@ def check_kinds(name: str, value: Any, kind: Kind) -> None:
             raise TypeError(f"{name} is {json.dumps(value)[:40]}, not {' or '.join(called)}")
         if isinstance(value, int | float):
             if not abs(value) < (_MOST if isinstance(value, int) else inf):
-                raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is no number in range")
+                raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is not a number in range")
             if isinstance(kind, Positive) and value <= 0:
                 raise TypeError(f"{name} is {json.dumps(value)[:40]}, not above zero")
 

@@ -261,9 +261,7 @@ def path(key: str) -> Path:
     """The file of the GPU of that key, whether it exists or not. Raises ValueError where there is no folder for it."""
     found = _core.tuned_path("recipes", key)
     if found is None:
-        raise ValueError(
-            "there is no folder for what is tuned: set HOME, or VECADD_CACHE_DIR to one that can be written"
-        )
+        raise ValueError("there is no folder for tuned configs: set HOME, or set VECADD_CACHE_DIR to a writable folder")
     return Path(found)
 
 

@@ -240,9 +240,9 @@ BAD_DEVICE_CALLS = {
     "stream is a fraction": (lambda w: vecadd.add(w.device, w.device, w.out, stream=1.0), TypeError, "stream"),
     "stream is a bool": (lambda w: vecadd.add(w.device, w.device, w.out, stream=True), TypeError, "stream"),
     "stream is negative": (lambda w: vecadd.add(w.device, w.device, w.out, stream=-1), ValueError, "stream"),
-    "stream is no pointer": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "no stream handle"),
+    "stream is no pointer": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "not a stream handle"),
     "stream is in the first page": (
-        lambda w: vecadd.add(w.device, w.device, w.out, stream=4095), ValueError, "no stream handle"),
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=4095), ValueError, "not a stream handle"),
     "stream is huge": (lambda w: vecadd.add(w.device, w.device, w.out, stream=2**64), ValueError, "stream"),
     "stream object that raises": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingStream()), LookupError, "asked"),
@@ -348,7 +348,7 @@ BAD_DEVICE_CALLS = {
     "stream 0 in the interface": (lambda w: vecadd.add(w.device, w.cai(stream=0), w.out), ValueError, "stream"),
     "negative stream in the interface": (lambda w: vecadd.add(w.device, w.cai(stream=-1), w.out), ValueError, "stream"),
     "no pointer for a stream in the interface": (
-        lambda w: vecadd.add(w.device, w.cai(stream=3), w.out), ValueError, "no stream handle"),
+        lambda w: vecadd.add(w.device, w.cai(stream=3), w.out), ValueError, "not a stream handle"),
     "word for a stream in the interface": (
         lambda w: vecadd.add(w.device, w.cai(stream="1"), w.out), TypeError, "stream"),
     "bool for a stream in the interface": (

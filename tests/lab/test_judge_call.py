@@ -178,7 +178,7 @@ def test_an_exception_of_the_contestant_is_raised(call: Callable[..., dict[str, 
         ({"before": -2}, "before is -2 of 3 versions"),
         ({"now": -1}, "now must be a version"),
         ({"pokes": (0,)}, "pokes need a donor"),
-        ({"pokes": (N,), "donor": 1}, "no index"),
+        ({"pokes": (N,), "donor": 1}, "not the index"),
         ({"pokes": (0,) * 17, "donor": 1}, "more than 16"),
     ],
 )

@@ -276,9 +276,9 @@ OTHER_KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "a part for a size": ({"n": 1.5}, "rows[1].n is 1.5, not a whole number"),
     "a number for what was checked": ({"checked": 1}, "rows[1].checked is 1, not true or false"),
     "a text for a rate": ({"gbps": "x"}, 'rows[1].gbps is "x", not a whole number or another number or null'),
-    "no number for a rate": ({"gbps": float("nan")}, "gbps is NaN, which is no number in range"),
+    "no number for a rate": ({"gbps": float("nan")}, "gbps is NaN, which is not a number in range"),
     "negative seconds": ({"seconds": -1.0}, "seconds is -1.0, not above zero"),
-    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is no number in"),
+    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is not a number in"),
     "one end of a spread": ({"spread": [1.0]}, "not enough values"),
     "texts for the ends of a spread": ({"spread": ["a", "b"]}, 'spread[0] is "a"'),
 }

@@ -174,7 +174,7 @@ def test_only_transfer_rungs_have_one(device):
     x = np.zeros(3)
     with pytest.raises(ValueError, match="threads is a host rung; a timeline is of a transfer rung"):
         _core.timeline("threads", x, x, x)
-    with pytest.raises(ValueError, match="there is no rung sideways"):
+    with pytest.raises(ValueError, match="unknown rung sideways"):
         _core.timeline("sideways", x, x, x)
 
 

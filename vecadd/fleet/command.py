@@ -388,7 +388,7 @@ def parse_pattern(text: str) -> Group:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
     def group(host: str) -> str | None:
         found = pattern.search(host)

@@ -69,7 +69,7 @@ set_pokes(struct judged *judged, PyObject *pokes)
         if (at == -1 && PyErr_Occurred())
             return -1;
         if (at < 0 || at >= judged->size)
-            return refuse("a poke is no index of an element");
+            return refuse("a poke is not the index of an element");
         judged->pokes[i] = (size_t)at;
     }
     judged->trial.pokes = judged->pokes;
@@ -215,7 +215,7 @@ set_contestant(struct judged *judged)
         return -1;
     if (judged->rung->kind == RUNG_DEVICE && rung_takes(judged->rung, judged->memory->dtype))
         return 0;
-    PyErr_Format(PyExc_TypeError, "%s is no device rung that takes %s", name, dtype_table[judged->memory->dtype].name);
+    PyErr_Format(PyExc_TypeError, "%s is not a device rung for %s", name, dtype_table[judged->memory->dtype].name);
     return -1;
 }
 
