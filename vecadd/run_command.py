@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
-    parser.add_argument("--count", action="store_true", help="print at the end, on stderr, what vecadd added")
+    parser.add_argument("--count", action="store_true", help="at the end, print on stderr what vecadd added")
     parser.add_argument(
         "--least",
         type=int,
@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what this machine allows, why it took longer, and how to fix it. The program runs as it is: without vecadd in "
         "NumPy's addition",
     )
-    parser.add_argument(
-        "--install", action="store_true", help="with --why: put vecadd into NumPy's addition all the same"
-    )
+    parser.add_argument("--install", action="store_true", help="with --why: also put vecadd into NumPy's addition")
     parser.add_argument("--json", type=target, metavar="FILE", help="with --why: write the receipt there; - is stdout")
     parser.epilog = epilog(
         {

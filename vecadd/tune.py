@@ -89,9 +89,9 @@ class Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd tune` takes."""
     parser.add_argument(
-        "part", nargs="?", type=_part, metavar="device", help="the kernels on each GPU: all that is tuned"
+        "part", nargs="?", type=_part, metavar="device", help="the kernels on each GPU, the only part to tune"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be written, and leave the files alone")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change no file")
     parser.epilog = epilog(
         {"vecadd tune device": "minutes a GPU", "vecadd tune device --dry-run": "the same, without keeping it"},
         {1: "there is no GPU, or a file cannot be written"},

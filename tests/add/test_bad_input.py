@@ -240,7 +240,7 @@ BAD_DEVICE_CALLS = {
     "stream is a fraction": (lambda w: vecadd.add(w.device, w.device, w.out, stream=1.0), TypeError, "stream"),
     "stream is a bool": (lambda w: vecadd.add(w.device, w.device, w.out, stream=True), TypeError, "stream"),
     "stream is negative": (lambda w: vecadd.add(w.device, w.device, w.out, stream=-1), ValueError, "stream"),
-    "stream is no pointer": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "not a stream handle"),
+    "stream is small": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "not a stream handle"),
     "stream is in the first page": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=4095), ValueError, "not a stream handle"),
     "stream is huge": (lambda w: vecadd.add(w.device, w.device, w.out, stream=2**64), ValueError, "stream"),

@@ -220,7 +220,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_comparison_options(parser)
     parser.add_argument(
-        "--exclude", type=target, metavar="FILE", help="write the machines to leave out there, for Slurm"
+        "--exclude", type=target, metavar="FILE", help="write the machines to leave out to this file, for Slurm"
     )
     parser.epilog = epilog(
         {
