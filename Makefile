@@ -9,7 +9,7 @@
 #                 MARKS="not slow": all Python tests but the slow ones
 # make tsan       C tests but those of kernels under ThreadSanitizer, or those named in PROGRAMS: threads (the folder),
 #                 or "wakes plan"
-#                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
+#                 VECADD_TEST_SECONDS=60: sixteen threads add for 60 seconds instead of two
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    takes one guarded line after another out of the code, on the double: its named test must fail
 # make thorough   what a change needs once before it is called done, beside .ci/run: 75 minutes on two processors
@@ -173,7 +173,7 @@ clean:
 
 # requirements.txt has the compiler's packages where no nvcc works. Builds without isolation can reuse objects.
 $(VENV)/$(TAG): build_backend.py build_native/toolkit.py
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vecadd needs Python 3.11 or later: make PYTHON=python3.12, say")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vecadd needs Python 3.11 or later, for example: make PYTHON=python3.12")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(NATIVE) requirements > $(VENV)/requirements.txt
 	$(BIN)/pip install --disable-pip-version-check -q --no-compile -r $(VENV)/requirements.txt

@@ -101,19 +101,19 @@ class Judged(NamedTuple):
 def evaluate(expression: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     """The value of an expression of `ledger.json`. Raises ValueError for what no expression may have."""
 
-    def of(node: ast.AST) -> Any:
+    def value_at(node: ast.AST) -> Any:
         match node:
             case ast.Constant(value=int() | float() | str()):
                 return node.value
             case ast.List():
-                return [of(each) for each in node.elts]
+                return [value_at(each) for each in node.elts]
             case ast.BinOp() if type(node.op) in OPERATORS:
-                return OPERATORS[type(node.op)](of(node.left), of(node.right))
+                return OPERATORS[type(node.op)](value_at(node.left), value_at(node.right))
             case ast.Call(func=ast.Name(id=name), keywords=[]) if name in functions:
-                return functions[name](*map(of, node.args))
-        raise ValueError(f"{ast.unparse(node)!r} in {expression!r} is no number, text, list, operator or operation")
+                return functions[name](*map(value_at, node.args))
+        raise ValueError(f"{ast.unparse(node)!r} in {expression!r} is not a number, text, list, operator or operation")
 
-    return of(ast.parse(expression, mode="eval").body)
+    return value_at(ast.parse(expression, mode="eval").body)
 
 
 class Recorded:
@@ -247,7 +247,7 @@ CLAIMS: Sequence[Mapping[str, str]] = [*LEDGER["claims"], *map(_step, LEDGER["st
 
 
 def ledger(rows: list[Figure]) -> list[str]:
-    """How many claims hold, and each of them: what the document says, our figure beside its, and why."""
+    """Counts of claims by verdict, and each claim: what the document says, our figure beside its, and why."""
     found: dict[str, list[Judged]] = {claim["document"]: [] for claim in CLAIMS}
     for claim in CLAIMS:
         found[claim["document"]].append(judge(claim, rows))

@@ -145,7 +145,7 @@ def cost(n: int) -> Figure:
     _session(a, b, 10)
     each = _session(a, b, 10) / 10
     calls = max(2, round(SESSION / each))
-    settling = SETTLING + calls // 4  # to start a receipt takes a millisecond, behind which the caches are cold
+    settling = SETTLING + calls // 4  # starting a receipt takes a millisecond, after which the caches are cold
     taken: dict[str, list[float]] = {"off": [], "again": [], "on": []}
     order = random.Random(n)
     for _ in range(max(COST_ROUNDS, round(COST_SECONDS / (len(taken) * (settling + calls) * each)))):

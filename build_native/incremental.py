@@ -73,7 +73,7 @@ def processors() -> int:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Locks the build folder: two builds at once, pip's and make's say, would write the same objects."""
+    """Locks the build folder: two builds at once, for example pip's and make's, would write the same objects."""
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("wb") as lock:

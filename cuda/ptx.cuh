@@ -194,7 +194,7 @@ __device__ inline words
 load_evict_last(const words *from)
 {
 #if VECADD_DOUBLE
-    l2_holds(from);
+    l2_keeps_last(from);
     return *from;
 #elif __CUDA_ARCH__ == 900
     uint64_t policy;

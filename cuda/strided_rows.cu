@@ -56,9 +56,9 @@ load_into_word(packed<16> &to, unsigned word, unsigned i, const char *from)
     }
 }
 
-/* Loads an operand's elements for a few neighbours of a dense sum, across axes: an innermost axis of a few elements, 3
- * say, would cut most runs short. Dense inputs load as vectors, others element by element, in a loop over the elements
- * of a word; unrolled, it would add 30 KB to the int8 kernel. */
+/* Loads an operand's elements for a few neighbours of a dense sum, across axes: an innermost axis of a few elements,
+ * for example 3, would cut most runs short. Dense inputs load as vectors, others element by element, in a loop over the
+ * elements of a word; unrolled, it would add 30 KB to the int8 kernel. */
 template <unsigned Size, unsigned Count>
 __device__ static packed<16>
 gather(const index_map &map, int operand, const char *from, uint32_t first, unsigned count)

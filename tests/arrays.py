@@ -132,7 +132,7 @@ def fill_guards(x: NDArray[Any], element: NDArray[Any]) -> None:
 
 
 def bits(x: NDArray[Any]) -> NDArray[Any]:
-    """x's bytes, with every NaN made the same one: its sign and payload are nobody's promise."""
+    """x's bytes, with every NaN made the same one: no library promises its sign and payload."""
     kind = lane(x.dtype)
     lanes = np.array(x, order="C", copy=True).reshape(-1).view(kind)
     if kind.kind in "fV":

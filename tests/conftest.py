@@ -36,7 +36,7 @@ os.environ["VECADD_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"vecadd-test
 # Tests send SIGINT, which a shell that starts this program in the background has told it, and its children, to ignore.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests end programs by signals. Where the system keeps cores, none is to lie between the sources.
+# Tests end programs by signals. Where the system keeps cores, none may land among the sources.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 # For child processes: OpenBLAS's threads, which no test needs, spin while NumPy is imported, 80 of 180 ms of its time.
@@ -62,7 +62,7 @@ hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """VECADD_TEST_PARAMETERS: of each test function at most so many of its parameter sets, the same ones in every run.
+    """VECADD_TEST_PARAMETERS: of each test function at most that many parameter sets, the same ones in every run.
     For the sanitizers, which look for what most sets of a path show; 0 or nothing: all of them."""
     most = int(os.environ.get("VECADD_TEST_PARAMETERS") or 0)
     if not most:
@@ -93,7 +93,7 @@ def pytest_runtest_logfinish() -> None:
 
 def child_environment(**changes: str | None) -> dict[str, str]:
     """This process's environment for a child that imports the same vecadd; None removes a variable. A child that runs
-    pytest does it with pytest's own plugins and options, whatever this one was started with and is a worker of."""
+    pytest does it with pytest's own plugins and options, not with this process's options, nor as one of its workers."""
     path = [str(Path(vecadd.__file__).parents[1]), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     if ON_DOUBLE:
         path.insert(0, str(TESTS / "double" / "preload"))
@@ -168,7 +168,7 @@ def silent() -> Iterator[None]:
 
 
 def memory_grown(before: dict[str, int]) -> dict[str, int]:
-    """What vecadd holds for callers beyond what it held before. Garbage is collected only where there is some, because
+    """What vecadd has allocated for callers since ``before``. Garbage is collected only where there is some, because
     that takes as long as a test. JAX drops what it was lent in a thread of its own, which has two seconds for it."""
     end = time.monotonic() + (2 if "jax" in sys.modules else 0)
     if _core.memory_counts() != before:

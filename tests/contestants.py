@@ -15,7 +15,7 @@ side = double.double_stream_create(0, 1)
 
 
 class Alone:
-    '''The array's memory without its stream, and with so many elements more.'''
+    '''The array's memory without its stream, and with ``more`` further elements.'''
 
     def __init__(self, x, more=0):
         self.x = x
@@ -104,7 +104,7 @@ TRICKS = {
     ),
     "one element too many": (
         "writes outside",
-        "1 element behind out, the first one 0 elements into it",
+        "1 element after out, the first one 0 elements into it",
         "def add(a, b, out): add_alone(a, b, out, more=1)",
     ),
     "an operand that is used up": (

@@ -49,7 +49,7 @@ class Driver(ABC):
 
     @contextlib.contextmanager
     def capture(self, stream: int, *, whole_process: bool = False) -> Iterator[list[int]]:
-        """Captures what is queued on the stream within a with block, into the graph that the list holds after it. On a
+        """Captures what is queued on the stream within a with block, into the graph that is in the list after it. On a
         GPU other threads can end it only with ``whole_process``: those of JAX do, when they drop arrays."""
         captured: list[int] = []
         self._begin_capture(stream, whole_process)
@@ -260,7 +260,7 @@ class GpuDriver(Driver):
         return handle.value
 
     def _destroy(self, stream: int, device: int) -> None:
-        """Kept for the next test: what a failed one holds is freed on it later, and a dead one would crash."""
+        """Kept for the next test: what a failed one has is freed on it later, and a dead one would crash."""
         self._idle[device, stream in self._blocking].append(stream)
 
     def delay(self, stream: int, device: int = 0) -> None:
@@ -434,7 +434,7 @@ class ForeignArray:
         }
 
     def numpy(self) -> NDArray[Any]:
-        """What the device holds once everything queued there is done."""
+        """The contents on the device once everything queued there is done."""
         content = self.driver.read(self.pointer, self.nbytes)
         return np.frombuffer(bytearray(content), self.dtype).reshape(self.shape)
 
@@ -443,7 +443,7 @@ class ForeignArray:
         return self.driver.read(self.base, self.allocated)
 
     def beside(self) -> bytes:
-        """The bytes of the allocation before and after the array: 0xAB as long as nobody wrote there."""
+        """The bytes of the allocation before and after the array: 0xAB until something is written there."""
         whole = self.memory()
         return whole[: self.offset] + whole[self.offset + self.nbytes :]
 
@@ -453,7 +453,7 @@ class ForeignArray:
 
 
 class View:
-    """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, the array it was made of.
+    """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, its source.
 
     Strides of any sign, repeated elements, other dtypes and any alignment are the view's own.
     """
@@ -556,7 +556,7 @@ _NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
 _NEW_CAPSULE.restype = ctypes.py_object
 _NEW_CAPSULE.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 DLPACK_CUDA = 2
-_LENT: list[Any] = []  # for good: a tensor lives until its deleter has run, whoever has let go of its producer
+_LENT: list[Any] = []  # for good: a tensor lives until its deleter has run, even if its producer is gone
 
 
 class DLPackArray:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 import vecadd
 from vecadd import _core
 
-SHARED, SHARE = 500, 32 << 20  # one case in so many is for the processor and the GPU, which share sums of such bytes
+SHARED, SHARE = 500, 32 << 20  # one case in SHARED is for processor and GPU together, which share sums of SHARE bytes
 
 ROUTES = ("host", "transfer", "hybrid", "device")  # by which our own code adds
 
@@ -93,7 +93,7 @@ def _left(made: tuple[Any, ...], result: Any) -> Any:
     total = np.asarray(made[2] if result is None else result)
     told = total.dtype, total.shape, bits(total).tobytes()
     if result is None:
-        made[2][...] = 0  # compared by its values: a NaN's sign and payload are nobody's promise
+        made[2][...] = 0  # compared by its values: no library promises a NaN's sign and payload
     return told, [x.base.tobytes() for x in made if isinstance(x, np.ndarray)]
 
 
@@ -118,7 +118,7 @@ def through_the_gpu(call: Callable[..., Any], operands: tuple[Any, ...], device:
 
 
 def _in_c_order(outcome: Any) -> Any:
-    """Without the strides of the arrays that _plain tells of; a cast into out warns for itself here."""
+    """Without the strides of the arrays that _plain lists; a cast into out warns for itself here."""
     told, warned = outcome
     return (
         [part[:4] + part[5:] if isinstance(part, tuple) and len(part) > 4 else part for part in told],

@@ -129,7 +129,7 @@ class Cases:
             return None
         if kind < 0.65 and arrays:
             return arrays[-1]
-        if kind < 0.7 and arrays and arrays[0].ndim:  # overlaps in part, or lies the other way round
+        if kind < 0.7 and arrays and arrays[0].ndim:  # overlaps in part, or reversed
             return arrays[0][::-1] if random.random() < 0.5 else arrays[0][1:]
         if kind < 0.73:
             out = self._laid_out(random, dtype, shape, rows, fortran)

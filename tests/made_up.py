@@ -79,7 +79,7 @@ def plain_figure(gbps: float | None = None, fraction: float | None = -1.0, **cha
 def figure(
     sweep: str, rung: str, n: int, seconds: float | None, limit: float | None = 4535.0, **keywords: Any
 ) -> Figure:
-    """What took so long; None for what failed."""
+    """A figure of that many seconds; None for a failure."""
     dtype, times = keywords.pop("dtype", "float32"), keywords.pop("times", 1)
     return Figure(
         sweep=sweep,
@@ -194,7 +194,7 @@ def run(figures: list[Figure], *, recorded: bool = True, **meta: Any) -> Run:
 
 
 def slow_down(made: Figure, factor: float) -> Figure:
-    """The figure of a run in which all takes so many times as long."""
+    """The figure of a run in which everything takes ``factor`` times as long."""
     return replace(
         made,
         value=made.value and factor * made.value,
@@ -208,7 +208,7 @@ SIZES = tuple(2**power for power in range(10, 29, 2))
 
 
 def seconds_at(gbps: float, n: int) -> float:
-    """Seconds of an addition of float32 at that rate, behind a launch."""
+    """Seconds of an addition of float32 at that rate, after a launch."""
     return 4e-6 + 12 * n / gbps / 1e9
 
 
@@ -245,7 +245,7 @@ def latency() -> list[Figure]:
 
 
 def lanes(streams: int, chunks: int, up: float, add: float, down: float) -> list[list[Any]]:
-    """The events of so many chunks on so many streams, where each engine does one thing at a time."""
+    """The events of ``chunks`` chunks on ``streams`` streams, where each engine does one thing at a time."""
     events: list[list[Any]] = []
     free_up = free_down = 0.0
     ready = [0.0] * streams
@@ -321,7 +321,7 @@ def sgemm() -> list[Figure]:
     return found
 
 
-# By the sweep: what its pictures are drawn of.
+# By the sweep: the figures of its pictures.
 PICTURED: dict[str, list[Figure]] = {
     **{sweep: FIGURES[sweep] for sweep in ("host", "inflight", "blocksize", "precision")},
     "size": size(),

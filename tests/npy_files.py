@@ -40,7 +40,7 @@ def assert_untouched(folder: Path) -> None:
 
 
 def fill_folder(folder: Path) -> Path:
-    """The folder with two summands, a.npy and b.npy, and a target c.npy that holds something else."""
+    """The folder with two summands, a.npy and b.npy, and a target c.npy with something else in it."""
     for name, x in zip(("a.npy", "b.npy"), operands("float32", (1000,)), strict=True):
         (folder / name).write_bytes(npy_bytes(x))
     (folder / "c.npy").write_bytes(OLD)

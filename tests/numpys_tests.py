@@ -80,7 +80,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         both = failed("numpy", sys.argv[1:], Path(folder) / "numpy.xml")
         ours = failed("vecadd", sys.argv[1:], Path(folder) / "vecadd.xml")
-    print(f"{len(both)} tests mind what stands in numpy.add's place; with vecadd.add also fail: {len(ours - both)}")
+    print(f"{len(both)} tests mind what replaces numpy.add; with vecadd.add also fail: {len(ours - both)}")
     print(*sorted(ours - both), sep="\n")
     return 1 if ours - both else 0
 

@@ -7,7 +7,7 @@ from conftest import ON_DOUBLE
 
 
 def orders(on_double: int, on_gpu: int) -> range:
-    """So many seeds, from 0 on, on the double and on a GPU, whose own order is another one at every run."""
+    """Seeds from 0 on, as many as the runtime in use gets. On a GPU, its own order differs at every run too."""
     asked = os.environ.get("VECADD_TEST_ORDERS")  # "500:1000"
     if asked and ON_DOUBLE:
         first, last = map(int, asked.split(":"))

@@ -1,6 +1,6 @@
 """Simulated fleets: the files of ``vecadd check`` of a thousand machines, with faults that are known.
 
-Healthy figures differ by the part (a GPU behind the other processor has a slower link), by the machine a little, and by
+Healthy figures differ by the part (a GPU on the other processor has a slower link), by the machine a little, and by
 noise: nearly always of the normal law, but one figure in fifty has three times as much (J. W. Tukey's contaminated
 normal, 1960), as figures of machines that are not quite idle have.
 """
@@ -104,7 +104,7 @@ def fleet(count: int, seed: int, faults: Faults | None = None, day: int = 1) -> 
                 noise = measurement.noise * (WIDER if order.random() < CONTAMINATED else 1.0)
                 value = measurement.value * exp(machine + order.gauss(0, noise))
                 if measurement.name.startswith("link/") and measurement.unit == "GB/s" and part >= GPUS // 2:
-                    value *= 0.96  # behind the other processor
+                    value *= 0.96  # on the other processor
                 if other and measurement.unit == "GB/s":
                     value *= OTHER_TYPE
                 for place in ((host, ""), (host, where)):

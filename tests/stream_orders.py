@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where the counts go")
     arguments = parser.parse_args()
     if arguments.json:
-        import_module("vecadd.bench.machine")  # missing, it would fail behind an hour
+        import_module("vecadd.bench.machine")  # missing, it would fail after an hour
     begin = time.perf_counter()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = list(pool.map(run, parts(arguments.seeds)))

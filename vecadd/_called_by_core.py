@@ -111,7 +111,8 @@ def add_materialized(a: Any, b: Any, out: Any, device: str) -> Any:
 
 
 def explain_materialized(a: Any, b: Any, out: Any, device: str) -> dict[str, Any]:
-    """What `add` would do, as _core.explain_route says it. The arrays in place of the fit ones stay untouched."""
+    """What `add` would do, as _core.explain_route describes it for arrays that the GPU takes. The operands stay
+    untouched."""
     _, _, dtype, shape = _operands(a, b, out)
     fit = np.empty(math.prod(shape), dtype)
     return _core.explain_route(fit, fit, np.empty_like(fit), device=device)

@@ -167,7 +167,7 @@ def loop_counts() -> dict[str, int]: ...
 # NumPy's own for None. Returns the handler so far, for a later call.
 def use_array_memory(handler: Any, /) -> Any: ...
 
-# What `vecadd run --why` is made of; their docstrings say what each takes and gives.
+# The parts of `vecadd run --why`; their docstrings say what each takes and gives.
 def receipt_start(ours: tuple[str, ...], libraries: tuple[str, ...], /) -> None: ...
 def receipt_stop() -> dict[str, Any]: ...
 
@@ -239,13 +239,13 @@ def timeline(
 # (count, 3, n), has a, b and their sum for each version: now is the one that is given, before what a and b have until
 # the GPU comes to the call, last that of the call before (-1: none), donor the one whose elements at the indices pokes
 # replace now's. An addition's traffic goes through flush right before the call; delay is how many cycles the GPU waits
-# for the host. With hold the GPU is so full for so many cycles from before the call on that no kernel runs. bare:
+# for the host. For blockade cycles, from before the call on, the GPU is too full for any kernel to run. bare:
 # prepares and compares nothing.
 #
-# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, behind it,
-# b, behind it, out, behind it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
-# behind the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
-# set aside, "unordered": whether a copy of out behind the call was over while no kernel could run and was not the sum:
+# {"seconds" between CUDA events, "host": seconds until the function returned, "regions": in front of a, a, after it,
+# b, after it, out, after it, each (wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right
+# after the call, "at_rest" and "later": those of out again where it was wrong, "persisting": bytes of the L2 that are
+# set aside, "unordered": whether a copy of out after the call was over while no kernel could run and was not the sum:
 # no kernel of the call is ordered before it}. Raises what the contestant raises, ValueError and TypeError for other
 # arguments.
 def judge_call(
@@ -263,7 +263,7 @@ def judge_call(
     pokes: tuple[int, ...] = (),
     flush: DeviceArray | None = None,
     delay: int = 0,
-    hold: int = 0,
+    blockade: int = 0,
     bare: bool = False,
 ) -> dict[str, Any]: ...
 
@@ -300,8 +300,8 @@ class HostLimit:
 #     has too few threads for them.
 # "launches": seconds: "kernel", an empty kernel by the clock of the device rungs; "block", each block that an empty
 #     grid starts; "turnaround", from block to block on a multiprocessor with room for one; "queued" and "node", each
-#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one is done
-#     that nothing is ahead of; lists "bytes" and "fresh_node", each further node of a graph whose kernels move so many
+#     further kernel of a queue, of a graph; "issued", what the host takes to queue one; "waited", until one on
+#     an idle stream is done; lists "bytes" and "fresh_node", each further node of a graph whose kernels move that many
 #     bytes that are in no cache; "table", until a table of one job is written, copied and worked through, and "job",
 #     for each further one. From compute capability 9.0 on also of programmatic launches: "waiting", each further one of
 #     a queue, "triggering", where each lets the next begin early, "triggering_node", in a graph, "triggering_block",

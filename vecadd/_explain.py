@@ -17,7 +17,7 @@ _ROUTES = {
     "host": "the processor adds",
     "transfer": "the GPU adds, over the link and back",
     "hybrid": "the processor adds from the front, the GPU from the back",
-    "device": "the GPU adds where the operands lie",
+    "device": "the GPU adds in its own memory",
     "numpy": "numpy.add adds",
     "library": "the operands' library adds",
 }

@@ -67,13 +67,13 @@ def install(*, allocator: bool = False, least: int | None = None) -> Installatio
     cumulative sums, operands that overlap in part, other dtypes. Results and floating-point warnings are the same. No
     GPU is used.
 
-    ``allocator``: also keep the memory of large arrays that are dropped for the next ones, in the pool that sums of
-    `vecadd.add` lie in (`vecadd.memory_stats` counts it, `vecadd.release` gives it back). NumPy keeps its allocator by
-    context: this holds in the thread and context of the call, and in tasks that copy the context.
+    ``allocator``: also keep the memory of large arrays that are dropped for the next ones, in the pool for sums of
+    `vecadd.add` (`vecadd.memory_stats` counts it, `vecadd.release` gives it back). NumPy keeps its allocator by
+    context: this applies to the thread and context of the call, and to tasks that copy the context.
 
     ``least``, for tests: bytes of a run from which all threads add, whether they gain or not.
 
-    It holds for all threads and for forked children, not for processes that are started anew: see `vecadd run`. A
+    It applies to all threads and to forked children, not to processes that are started anew: see `vecadd run`. A
     second call adds nothing. Gives an `Installation`: ``with vecadd.install(): ...`` takes it out at the end.
 
     Warns with RuntimeWarning where another library has put its loops into numpy.add before: vecadd's go above them.

@@ -409,7 +409,7 @@ def _link(generation: int | None, width: int | None) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `vecadd info`."""
-    parser.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
+    parser.add_argument("--json", action="store_true", help="print JSON, sizes in bytes")
     parser.epilog = epilog({"vecadd info --json | jq .gpus": "what a script needs to know of the GPUs"})
 
 

@@ -51,7 +51,7 @@ Extents = Sequence[int] | None
 METADATA = "zarr.json"
 UNDER_WAY = ".vecadd"  # a key beside the chunks while they are written; its value names the addition
 
-MOST_THREADS = 4  # each holds both operands' part of a box and the sum; Zarr decodes and encodes on threads of its own
+MOST_THREADS = 4  # each has both operands' part of a box and the sum; Zarr decodes and encodes on threads of its own
 MOST_TASKS = 4096
 ENOUGH = 16 << 20  # bytes of a box: several chunks are then read at once, and a task's own cost does not count
 
@@ -65,7 +65,7 @@ LOSSLESS = {
 }
 
 # Attributes by which CF gives the numbers of an array another meaning, and how NaN is written in them: by Zarr, and
-# by xarray in version 3. A NaN that stands for "missing" is one in the sum, too.
+# by xarray in version 3. A NaN that means "missing" is one in the sum, too.
 PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 NAN = ("NaN", "AAAAAAAA+H8=")
 
@@ -318,8 +318,8 @@ def open_target(described: dict[str, Any], store: Store) -> Array:
     """The array of that description in a store, to write to: its metadata document need not be there yet."""
     metadata = ArrayV3Metadata.from_dict(described)
     array = zarr.Array(zarr.AsyncArray(metadata, StorePath(store)))
-    # Zarr leaves out chunks of nothing but the fill value. To it -0.0 in complex numbers, and another payload of NaN,
-    # are the same value.
+    # Zarr leaves out chunks that only have the fill value, and treats -0.0 in complex numbers, and NaNs with another
+    # payload, as that value.
     if array.dtype.kind in "biu" or (array.dtype.kind == "f" and not np.isnan(array.fill_value)):
         return array
     return zarr.Array(zarr.AsyncArray(metadata, StorePath(store), {"write_empty_chunks": True}))
@@ -358,7 +358,7 @@ def _dimension_names(array: Array) -> Any:
 
 
 def _codecs(like: Array, dtype: np.dtype[Any], compressor: str, *, whole: bool) -> dict[str, Any]:
-    """What zarr.create_array is told of the codecs; ``whole`` says that the sum has the shape of the array."""
+    """The codecs' arguments of zarr.create_array; ``whole`` says that the sum has the shape of the array."""
     if compressor != "keep":
         if not isinstance(compressor, str) or compressor not in COMPRESSORS:
             raise UsageError(unknown("compressor", str(compressor), ("keep", *COMPRESSORS)))

@@ -23,8 +23,10 @@ _OF_STORES: dict[str, Any] = {"chunks": None, "shards": None, "compressor": "kee
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("a", metavar="A", help="a .npy file or a Zarr array: a folder, in a zip archive, or a URL")
-    parser.add_argument("b", metavar="B", help="of the same kind")
-    parser.add_argument("-o", "--out", metavar="C", required=True, help="of files, may be one of the inputs")
+    parser.add_argument("b", metavar="B", help="another of the same kind")
+    parser.add_argument(
+        "-o", "--out", metavar="C", required=True, help="the sum; for files it may be one of the inputs"
+    )
     parser.add_argument(
         "--no-sync",
         dest="sync",
@@ -32,8 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="do not wait until the sum is on the disk (fsync): a crash of the machine may then leave it damaged",
     )
     stores = parser.add_argument_group("Zarr arrays (pip install 'vecadd[fleet]')")
-    stores.add_argument("--chunks", type=_extents, metavar="N,N", help="of the sum; without, those of the operands")
-    stores.add_argument("--shards", type=_extents, metavar="N,N", help="of the sum: whole chunks in one object")
+    stores.add_argument("--chunks", type=_extents, metavar="N,N", help="chunks of the sum (default: the operands')")
+    stores.add_argument(
+        "--shards", type=_extents, metavar="N,N", help="shards of the sum: several whole chunks in one object each"
+    )
     stores.add_argument(
         "--compressor", metavar="NAME", default="keep", help="keep (the operand's), none, zstd, blosc or gzip"
     )
@@ -133,7 +137,7 @@ def _is_store(name: str) -> bool:
 
 def _extents(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write one extent for each axis: 1000,1000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shape; write one extent for each axis: 1000,1000")
     return tuple(int(extent) for extent in text.split(","))
 
 

@@ -85,7 +85,7 @@ class _CommandParser(argparse.ArgumentParser):
     """A parser that knows which option may have been meant."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As `argparse` has it; an option that there is not is an error here, ahead of all others."""
+        """As `argparse` has it; an unknown option is an error here, before all other errors."""
         plain = re.sub(r"\x1b\[[0-9;]*m", "", self.format_help())  # Python 3.14 colours it on a terminal
         options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", plain, re.MULTILINE)
         for given in takewhile(lambda given: given != "--", args):
@@ -132,7 +132,7 @@ COMMANDS = (
     Command("info", "what this machine and this build have", "vecadd._machine"),
     Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
     Command(
-        "judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command", judges=True
+        "judge", "whether an addition of your own is right, and how fast it is", "vecadd.judge.command", judges=True
     ),
     Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command"),
     Command(

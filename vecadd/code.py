@@ -163,8 +163,8 @@ RUN = re.compile(r"\.run = (\w+),")
 
 
 def source(rung: dict[str, Any]) -> Code:
-    """The rung's part, and below it, each under a line of its file's name, what defines the function that it runs and
-    its kernel, and what it uses of what its file shares between rungs."""
+    """The rung's part of its file. Below it, each under a line with its file's name: the definitions of the function
+    that it runs and of its kernel, and the parts that its file shares between rungs and this one uses."""
     pieces = _pieces()
     found = [next((path, text) for path, text in pieces if f'.name = "{rung["name"]}",' in text)]
     wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1])]
@@ -180,7 +180,7 @@ def source(rung: dict[str, Any]) -> Code:
 
 
 def _used_of_file(found: list[tuple[str, str]]) -> str:
-    """What the pieces use of the file of the first one, between the parts of its rungs: what is not in them already."""
+    """The definitions between the rungs of the first piece's file that the pieces use and do not contain already."""
     file = found[0][0]
     between = [text for path, text in _pieces() if path == file and not re.search(ROW, text)]
     there = [each for text in between for each in re.split(r"\n\n+(?=\S)", text.strip("\n"))]
@@ -202,7 +202,7 @@ def _defined(text: str) -> set[str]:
 
 @cache
 def _pieces() -> tuple[tuple[str, str], ...]:
-    """(path, text) of the parts of all files, and of what is between them."""
+    """(path, text) of the rungs' parts of all files, and of the text between them."""
     return tuple((path, piece) for path, text in _carried.sources().items() for piece in _pieces_of(text))
 
 
@@ -261,7 +261,7 @@ def find_cubins() -> Mapping[str, Mapping[str, bytes]]:
 
 
 def disassemble(names: Iterable[str], architecture: str) -> dict[str, str]:
-    """The machine code of the kernels of these names, an instruction a line behind its address, without the NOPs that
+    """The machine code of the kernels of these names, an instruction a line after its address, without the NOPs that
     fill its last cache line.
 
     Raises FileNotFoundError where there is no disassembler."""

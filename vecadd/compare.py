@@ -53,7 +53,7 @@ Key = tuple[str, ...]
 
 @dataclass
 class Side:
-    """One side of the comparison: its figures, and the machines that they are of."""
+    """One side of the comparison: its figures, and the machines that they come from."""
 
     figures: dict[Key, Figure]
     machines: list[str]

@@ -161,8 +161,8 @@ def _array(operand: Any) -> Any:
 
 
 def _like(operand: Any) -> Any:
-    """Something that numpy.add gives the same dtype with: a number of Python's stays what it is, and so does another
-    scalar, of which an object may be none that has an addition."""
+    """Something for which numpy.add gives the same dtype: Python numbers and other scalars stay as they are, because
+    an object may not support addition."""
     if isinstance(operand, _NUMBERS) or (isinstance(operand, np.ndarray) and operand.ndim == 0):
         return operand
     return np.zeros(1, operand.dtype)
@@ -198,7 +198,7 @@ def _add_labelled(x: Any, y: Any) -> Any:
 
 
 def _add_any(x: Any, y: Any) -> Any:
-    """Of xarray's data: arrays of Dask, or of what xarray has loaded."""
+    """Adds the data of xarray objects: arrays of Dask, or arrays that xarray has loaded."""
     from dask.base import is_dask_collection
 
     if is_dask_collection(x) or is_dask_collection(y):

@@ -236,7 +236,7 @@ COPIES_TEXT = (
     "Two timelines with a lane for the copy engine that goes up, one for the multiprocessors and one for the copy "
     f"engine that comes down. In one part, 100 ms up, 10 ms of adding and 100 ms down follow each other: {end(1):g} "
     f"ms. In four parts a part comes down while the next goes up: {end(4):g} ms, of which only the first part's way "
-    "to the GPU and the last one's way back stand alone."
+    "to the GPU and the last one's way back overlap nothing."
 )
 
 
@@ -279,7 +279,7 @@ COMPILER_TEXT = (
     "Three boxes from left to right. CUDA C++, one line: c[i] = a[i] + b[i]. nvcc's first half turns it into PTX, "
     "an assembly language that a driver compiles for later GPUs: two ld.global.f32, add.f32, st.global.f32. Its second "
     "half, ptxas, turns PTX into SASS, the instructions of one kind of GPU: two LDG.E, FADD, STG.E. Below: the file "
-    "holds both; the driver takes SASS that fits the GPU, else it compiles the PTX at the kernel's first use."
+    "has both; the driver takes SASS that fits the GPU, else it compiles the PTX at the kernel's first use."
 )
 
 
@@ -297,7 +297,7 @@ def draw_compiler() -> Figure:
     sheet.words(2.12, 0.62, "nvcc", align="center", size=7)
     sheet.arrow((4.75, 0.78), (5.4, 0.78))
     sheet.words(5.07, 0.62, "ptxas", align="center", size=7)
-    sheet.box(2.45, 1.75, 4.65, 0.34, "the program or the .so file holds both", size=7.5)
+    sheet.box(2.45, 1.75, 4.65, 0.34, "the program or the .so file has both", size=7.5)
     sheet.arrow((3.6, 1.25), (3.6, 1.75))
     sheet.arrow((6.25, 1.25), (6.25, 1.75))
     sheet.words(
@@ -354,13 +354,13 @@ BANKS = 8  # that are drawn of 32
 
 BANKS_TEXT = (
     "Two squares of 8 by 8 elements in shared memory with 8 banks, a small model of 32 by 32. Each element has the "
-    "number of its bank. Without padding all 8 elements of a column lie in one bank, so that a warp that reads the "
-    "column takes 8 turns. With one unused element behind each row they lie in 8 different banks: one turn."
+    "number of its bank. Without padding all 8 elements of a column are in one bank, so that a warp that reads the "
+    "column takes 8 turns. With one unused element after each row they are in 8 different banks: one turn."
 )
 
 
 def bank(row: int, column: int, padding: int) -> int:
-    """The bank of an element of a square with that many unused elements behind each row."""
+    """The bank of an element of a square with that many unused elements after each row."""
     return (row * (BANKS + padding) + column) % BANKS
 
 

@@ -78,7 +78,7 @@ class Figure:
 
     @property
     def gbps(self) -> float | None:
-        """The rate of what took so long; None of what moved nothing."""
+        """The rate at which the bytes moved; None if nothing moved."""
         return self.bytes / self.seconds / 1e9 if self.seconds and self.bytes else None
 
     @property
@@ -226,7 +226,7 @@ def replace_file(path: Path | str, content: str | bytes) -> None:
         if (opened := descriptor(path)) is not None:
             with suppress(AttributeError, ValueError):  # of a program that has none, or has closed it
                 sys.stdout.flush()
-            with os.fdopen(os.dup(opened), "wb") as stream:  # behind what was written there
+            with os.fdopen(os.dup(opened), "wb") as stream:  # after what was written there
                 stream.write(data)
         elif path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -257,10 +257,9 @@ WRITERS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
 
 
 def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] | ValueError]]:
-    """What each of these JSON files contains, and each ``*.json`` of these folders and of the folders in them, by name;
-    an error, which names the file, for one that cannot be read. In folders, pipes are left out (to read one waits for
-    its writer), and so are earlier outputs of WRITERS. Raises UsageError for what is not there and for a folder
-    without any JSON file."""
+    """The contents of these JSON files, and of every ``*.json`` in these folders and their subfolders, by name; for a
+    file that cannot be read, an error that names it. In folders, pipes are left out (reading one waits for its writer),
+    and so are earlier outputs of WRITERS. Raises UsageError for a missing path and for a folder without JSON files."""
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
@@ -463,7 +462,7 @@ def check_kinds(name: str, value: Any, kind: Kind) -> None:
             raise TypeError(f"{name} is {json.dumps(value)[:40]}, not {' or '.join(called)}")
         if isinstance(value, int | float):
             if not abs(value) < (_MOST if isinstance(value, int) else inf):
-                raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is no number in range")
+                raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is not a number in range")
             if isinstance(kind, Positive) and value <= 0:
                 raise TypeError(f"{name} is {json.dumps(value)[:40]}, not above zero")
 

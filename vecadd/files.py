@@ -134,13 +134,13 @@ def open_input(path: Path) -> Iterator[Input]:
             raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
         if dtype.hasobject:
             raise ValueError(
-                f"{path} holds Python objects ({dtype}), and files are never unpickled; save its array again with a "
+                f"{path} contains Python objects ({dtype}), and files are never unpickled; save its array again with a "
                 "dtype of numbers: numpy.save(file, array.astype(float))"
             )
         if dtype.kind == "V":
-            raise ValueError(f"{path} holds {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
+            raise ValueError(f"{path} has {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
         if dtype.itemsize == 0:  # NumPy takes memory of such a dtype for elements of one byte
-            raise ValueError(f"{path} holds {dtype}, whose elements have no bytes; there is nothing to add")
+            raise ValueError(f"{path} has {dtype}, whose elements have no bytes; there is nothing to add")
         offset = file.tell()
         expected = offset + math.prod(shape) * dtype.itemsize
         if status.st_size != expected:
@@ -176,7 +176,7 @@ def _arrays_of(path: Path) -> str:
             names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     except (OSError, zipfile.BadZipFile):
         names = []
-    return f" of arrays (.npz) that holds {', '.join(names[:10])}" if names else ""
+    return f" of arrays (.npz) with {', '.join(names[:10])}" if names else ""
 
 
 # Work on files that no KeyboardInterrupt tears apart, however many come.
@@ -492,7 +492,7 @@ def _create(temporary: Path) -> tuple[int, bool]:
 def _reserve(descriptor: int, size: int) -> None:
     """Reserves the disk space, so that a full disk is found before the work and not after it.
 
-    Without a block device behind the file, in memory or on another machine, it only checks the free space: on tmpfs one
+    Without a block device under the file, in memory or on another machine, it only checks the free space: on tmpfs one
     thread would allocate every page, a sixth of the time of the whole addition, and where nothing can be reserved glibc
     would write a byte of each block.
     """

@@ -217,7 +217,7 @@ def measure(
 
     The recorded results come with the package; VECADD_RESULTS in the environment names another folder of them.
 
-    Raises ValueError for a sweep, a dtype or a rung that there is not, FileNotFoundError where VECADD_RESULTS names no
+    Raises ValueError for an unknown sweep, dtype or rung, FileNotFoundError where VECADD_RESULTS names no
     folder.
     """
     _check_names(sweep, dtypes or (), rungs or ())

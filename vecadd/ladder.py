@@ -87,8 +87,8 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
 
 
 def source(name: str) -> "Code":
-    """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row, and
-    below it what defines its kernel where that is elsewhere, and what it uses of what its file shares.
+    """The source of the rung of that name: its part of a file, from the comment at its head to the end of its row.
+    Below it follow its kernel, if that is defined elsewhere, and the shared parts of its file that it uses.
 
     A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
     the ladder.
@@ -104,15 +104,15 @@ def source(name: str) -> "Code":
 def sass(name: str, dtype: Any = None, arch: str | None = None) -> "Code":
     """The machine code of the kernel that the rung of that name launches, an instruction a line.
 
-    ``dtype`` is float32 unless it is given, or the first dtype that a rung takes in its place. ``arch`` is "sm_90",
-    say; None is the first GPU's where this build has code for it, else sm_90. Where parameters or operands choose
+    ``dtype`` is float32 unless it is given, or the first dtype that a rung takes in its place. ``arch`` is for example
+    "sm_90"; None is the first GPU's if this build has code for it, else sm_90. Where parameters or operands choose
     between kernels, it is the one for the usual parameters and for small aligned arrays; a transfer rung launches
     another rung's.
 
     NVIDIA's cuobjdump and nvdisasm read it from this build where they are installed. Without them it is what was
     recorded for sm_90 when the package was built, the same text.
 
-    A str whose ``caption`` says of what it is. Raises ValueError for a name that is not in the ladder, for a rung of
+    A str whose ``caption`` names the kernel. Raises ValueError for a name that is not in the ladder, for a rung of
     the host and for an architecture that the build has no code for, TypeError for a dtype that the rung does not take,
     FileNotFoundError where neither the tools nor a recording are there.
 
@@ -182,7 +182,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _target(name: str, a: Any, b: Any, out: Any, params: Mapping[str, int]) -> Any:
-    """``out``, or new memory for what the rung leaves of a and b; where it refuses them, any memory of a's kind."""
+    """``out``, or new memory for the rung's result; if the rung refuses a and b, any memory of a's kind."""
     if isinstance(name, str) and name not in _names():  # what is no string the extension refuses
         raise ValueError(unknown("rung", name, _names()))
     if out is not None:

@@ -13,8 +13,8 @@ from vecadd.figures import replace_file
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("into", metavar="DIR", type=folder, help="where they are written; it is made if need be")
-    parser.add_argument("--force", action="store_true", help="overwrite notebooks that are there with other contents")
+    parser.add_argument("into", metavar="DIR", type=folder, help="the folder to write them to; it is made if needed")
+    parser.add_argument("--force", action="store_true", help="overwrite existing notebooks that differ")
     parser.epilog = epilog(
         {"vecadd notebooks my-notebooks": "writes them there, and prints the command that opens them"}
     )

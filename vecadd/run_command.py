@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
-    parser.add_argument("--count", action="store_true", help="print at the end, on stderr, what vecadd added")
+    parser.add_argument("--count", action="store_true", help="at the end, print on stderr what vecadd added")
     parser.add_argument(
         "--least",
         type=int,
         metavar="BYTES",
-        help="for tests: all threads add every run of so many bytes, whether they gain or not",
+        help="for tests: all threads add every run of at least that many bytes, whether they gain or not",
     )
     parser.add_argument(
         "--why",
@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what this machine allows, why it took longer, and how to fix it. The program runs as it is: without vecadd in "
         "NumPy's addition",
     )
-    parser.add_argument(
-        "--install", action="store_true", help="with --why: put vecadd into NumPy's addition all the same"
-    )
+    parser.add_argument("--install", action="store_true", help="with --why: also put vecadd into NumPy's addition")
     parser.add_argument("--json", type=target, metavar="FILE", help="with --why: write the receipt there; - is stdout")
     parser.epilog = epilog(
         {
@@ -58,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def program_begins(words: Sequence[str]) -> int:
-    """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
+    """Where the program begins among the words after ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
         begins = not word.startswith("-") or word in ("-", "--") or word.startswith(("-m", "-c"))
         if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
@@ -84,7 +82,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         raise UsageError("--install and --json are for --why")
     if not with_install and (arguments.allocator or arguments.count or arguments.least is not None):
         raise UsageError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
-    # What is registered first runs last: behind the program's threads and its own handlers.
+    # What is registered first runs last: after the program's threads and its own handlers.
     if arguments.why:
         folder = Path.cwd() if isinstance(arguments.json, Path) else Path()  # a folder that is gone has no cwd
         atexit.register(_print_receipt, os.getpid(), arguments.json, folder)

@@ -243,7 +243,7 @@ class Screen:
 
 
 def table_as_text(table: Table, width: int | None) -> list[tuple[str, Style]]:
-    """The lines of a table without its title and notes, at most so many characters wide; None: for a pipe."""
+    """The lines of a table without its title and notes, at most ``width`` characters wide; None: for a pipe."""
     if width is None:
         return list(_grid(table, max(PIPE_WIDTH, _least_width(table))))
     shown, left_out = table, list[str]()

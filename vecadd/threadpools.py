@@ -12,8 +12,8 @@ MOST = 256  # threads of vecadd.set_num_threads
 def register() -> None:
     """Makes ``threadpoolctl.threadpool_info()`` and ``threadpool_limits()`` see the threads of vecadd.add.
 
-    Their ``user_api`` is "vecadd". A limit holds for the whole process, as `vecadd.set_num_threads`, whose most
-    threads stand for a larger one. A second call changes nothing.
+    Their ``user_api`` is "vecadd". A limit applies to the whole process, as `vecadd.set_num_threads` does, which
+    caps larger limits at its maximum. A second call changes nothing.
 
     Raises ImportError where threadpoolctl is not installed.
     """
@@ -32,7 +32,7 @@ def register() -> None:
             return _core.get_num_threads()
 
         def set_num_threads(self, num_threads: int) -> None:
-            # A refusal would leave the libraries before this one limited, and those behind it not.
+            # A refusal would leave the libraries before this one limited, and those after it not.
             _core.set_num_threads(min(num_threads, MOST))
 
         def get_version(self) -> str:

@@ -2,7 +2,7 @@
 
 The rounds are those of vecadd bench: interleaved, over rotating buffers, sums checked after their output was poisoned.
 The best of many is also the luckiest: it therefore meets the build's launch config once more in rounds of its own, and
-wins where the 95 % interval of its paired ratio there lies below 1. It must not lose in another dtype at the same
+wins where the 95 % interval of its paired ratio there is below 1. It must not lose in another dtype at the same
 bytes. Calls beyond the L2 are timed together with a kernel that reads their sum: at 200 MB that kernel loses what
 evict_last gains the addition. Copies in bulk are not searched: 16 KB tiles gain 0.2 % from 12 GB on, by a second
 kernel.
@@ -37,10 +37,12 @@ BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 27, 28, 30))  # of a,
 DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
 
 BLOCKS = (128, 256, 512, 768, 1024)
-HELD_FROM = 2  # L2 sizes: the fewest bytes of a call for which evict_last is tried; smaller calls stay in the L2 anyway
-HELD_BLOCKS = (512, 768, 1024)
+EVICT_LAST_FROM = (
+    2  # L2 sizes: the fewest bytes of a call for which evict_last is tried; smaller calls stay in the L2 anyway
+)
+EVICT_LAST_BLOCKS = (512, 768, 1024)
 DEMOTED = (16, 24, 30)  # sixtieths of the L2; with fewer the next user of the L2 is more than 1.5 % slower on an H200
-HOLDS = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads
+EVICT_LAST_CAPABILITY = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads
 
 READER = {"warps": 24, "loads": 1}
 
@@ -87,9 +89,9 @@ class Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd tune` takes."""
     parser.add_argument(
-        "part", nargs="?", type=_part, metavar="device", help="the kernels on each GPU: all that is tuned"
+        "part", nargs="?", type=_part, metavar="device", help="the kernels on each GPU, the only part to tune"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be written, and leave the files alone")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change no file")
     parser.epilog = epilog(
         {"vecadd tune device": "minutes a GPU", "vecadd tune device --dry-run": "the same, without keeping it"},
         {1: "there is no GPU, or a file cannot be written"},
@@ -174,8 +176,8 @@ def candidates(size: int, l2: int, capability: int) -> Iterator[LaunchConfig]:
     """All launch configs that a search for calls of that many bytes tries."""
     for block in BLOCKS:
         yield LaunchConfig(block, 0, 0)
-    if capability == HOLDS and size >= HELD_FROM * l2:
-        for block, demoted in itertools.product(HELD_BLOCKS, DEMOTED):
+    if capability == EVICT_LAST_CAPABILITY and size >= EVICT_LAST_FROM * l2:
+        for block, demoted in itertools.product(EVICT_LAST_BLOCKS, DEMOTED):
             yield LaunchConfig(block, 1, demoted)
 
 
@@ -224,7 +226,7 @@ class _Bench:
         """Each launch config's times over the reference's of the same rounds: (low, median, high)."""
         configs = [reference, *others]
         n = size // 3 // np.dtype(dtype).itemsize
-        read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
+        read_into = self._place.put(np.empty(n, dtype)) if size >= EVICT_LAST_FROM * self.l2 else None
         meeting = [Contestant(str(config), self._place, _timer(config, read_into)) for config in configs]
         sets = rotating_sets(size, self.l2, self.memory)
         cell = Cell(np.dtype(dtype), n, meeting, sets=sets)
@@ -259,9 +261,7 @@ def path(key: str) -> Path:
     """The file of the GPU of that key, whether it exists or not. Raises ValueError where there is no folder for it."""
     found = _core.tuned_path("recipes", key)
     if found is None:
-        raise ValueError(
-            "there is no folder for what is tuned: set HOME, or VECADD_CACHE_DIR to one that can be written"
-        )
+        raise ValueError("there is no folder for tuned configs: set HOME, or set VECADD_CACHE_DIR to a writable folder")
     return Path(found)
 
 

@@ -44,7 +44,7 @@ class DevicePeer:
 
 def entries(dtypes: Sequence[str] = (), in_a_row: bool = False) -> list[Entry[DevicePeer]]:
     """The table of the peers, vecadd first; ``dtypes`` are those that CUB is compiled for. ``in_a_row``: for additions
-    that are queued one behind the other."""
+    that are queued one after the other."""
     return [
         Entry("vecadd", "", "vecadd", ours),
         Entry("torch", "torch", "torch", torch),
@@ -75,8 +75,8 @@ def torch() -> DevicePeer:
 
 
 def torch_compiled() -> DevicePeer:
-    """torch.compile, for each dtype and size anew: what it compiles for any size knows less. Complex numbers as pairs,
-    because it compiles nothing for them."""
+    """torch.compile, compiled anew for each dtype and size: code for any size is less optimised. Complex numbers are
+    added as pairs, because it compiles nothing for them."""
     library = libraries.module("torch")
     config = libraries.module("torch._dynamo").config
     # Beyond these it would add without compiling.

@@ -20,7 +20,7 @@ LEAST, MOST, SPARE = 1e-4, 1e-2, 3
 TRIES = 5  # in a row in which the GPU woke too soon
 CLOCK = 2e9  # cycles a second of a GPU
 
-Pairs = Sequence[tuple[Any, Any]]  # of events, before and behind what is timed
+Pairs = Sequence[tuple[Any, Any]]  # of events, before and after what is timed
 
 
 class Nap:

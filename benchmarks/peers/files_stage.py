@@ -52,7 +52,7 @@ class File:
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by where the files are; a machine whose temporary files are in memory has none on a disk."""
     for where, parent in FOLDERS.items():
-        if not Path(parent).is_dir() or _lies_in_memory(parent) != (where == MEMORY):
+        if not Path(parent).is_dir() or _is_in_memory(parent) != (where == MEMORY):
             machine.missing.append(f"files {where}: {parent} is not {where}")
             continue
         place = _place(where, parent)
@@ -151,7 +151,7 @@ def _place(where: str, parent: str) -> MemoryKind:
     )
 
 
-def _lies_in_memory(folder: str) -> bool:
+def _is_in_memory(folder: str) -> bool:
     """Whether the folder is on tmpfs: no other file system's files have seals."""
     with tempfile.TemporaryFile(dir=folder) as file:
         try:

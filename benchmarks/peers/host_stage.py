@@ -142,7 +142,7 @@ def torch() -> Peer:
 
 def numexpr() -> Peer:
     """On one thread or on all processors; `re_evaluate` is `evaluate` without looking the expression up again. Only the
-    dtypes that it adds as what they are."""
+    dtypes that it adds without converting them."""
     library = libraries.module("numexpr")
     most = min(library.MAX_THREADS, _processors())
 

@@ -1,7 +1,7 @@
 """NumPy's own addition with vecadd installed in it beside plain NumPy, in each form in which a program writes it.
 
-Both are the same call of the same process. Both turns come behind `vecadd.install`, which plain NumPy's undoes before
-its clock begins: 0.2 ms of other code leave less in the caches, behind which 8 MiB of rows took 3.8 % longer.
+Both are the same call of the same process. Both turns follow `vecadd.install`, which plain NumPy's turn undoes before
+its clock begins: 0.2 ms of other code leave less in the caches, and 8 MiB of rows then took 3.8 % longer.
 """
 
 import functools

@@ -120,7 +120,9 @@ def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) 
 
     def check(used: Buffers) -> None:
         x, y, got = cut(used)
-        want = kept.of(used.a, "sum", lambda: place.put(np.add(*(_host(place, operand) for operand in (x, y)))))
+        want = kept.get_or_make(
+            used.a, "sum", lambda: place.put(np.add(*(_host(place, operand) for operand in (x, y))))
+        )
         torch = libraries.module("torch")
         flat = got.new_empty(got.numel())
         flat.copy_(got.reshape(-1))

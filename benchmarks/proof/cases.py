@@ -14,8 +14,8 @@ from vecadd import _core
 DTYPES: list[Dtype] = [np.dtype(getattr(ml_dtypes, name, name)) for name in _core.DTYPES]
 SHORT = [dtype for dtype in DTYPES if dtype.itemsize <= 2]
 
-# Sums of a block: enough for streaming stores and every thread. Where two short dtypes have fewer pairs they come again
-# and again, up to so many sums, because the host leaves smaller conversions to NumPy.
+# Sums of a block: enough for streaming stores and every thread. Two short dtypes with fewer pairs than LEAST repeat
+# them up to that many sums, because the host leaves smaller conversions to NumPy.
 BLOCK, LEAST = 1 << 24, 1 << 20
 
 
@@ -64,8 +64,8 @@ class Case:
 
 
 def values(dtype: Dtype, other: Dtype) -> int:
-    """How many values of a dtype meet the other one's. A byte that is neither 0 nor 1 is a bool's too, to NumPy; the
-    conversions of ml_dtypes, which add 2 for it, know but those two."""
+    """How many values of a dtype are added to the other one's. To NumPy a bool may be any byte; the conversions of
+    ml_dtypes, which add 2 for a 2, only support 0 and 1."""
     return 2 if dtype == np.bool_ and other.kind == "V" else 1 << 8 * dtype.itemsize
 
 
@@ -93,8 +93,8 @@ def cases(lefts: int | None = None) -> Iterator[Case]:
 
 @dataclass
 class Block:
-    """Some left operands beside every right one: ``x`` and ``y`` have a pair in each place, ``column`` and ``row``
-    broadcast to the same, ``out`` is for sums. `expect` fills ``due`` and ``flags`` with what is due."""
+    """Some left operands with every right one: ``x`` and ``y`` have a pair in each place, ``column`` and ``row``
+    broadcast to the same pairs, ``out`` takes the sums. `expect` fills ``due`` and ``flags`` with the right results."""
 
     case: Case
     lefts: range

@@ -71,7 +71,7 @@ class Placed:
 
     @cached_property
     def moved(self) -> vecadd.DeviceArray:
-        """x, flat, one element behind an aligned address."""
+        """x, flat, one element after an aligned address."""
         flat = self.block.x.reshape(-1)
         return vecadd.to_device(np.concatenate([flat[:1], flat]))[1:]
 
@@ -98,7 +98,7 @@ class Placed:
         return x, y, out
 
     def sums(self) -> Array:
-        """What `out` has, which is then overwritten, so that no way's sums are taken for the next one's."""
+        """`out`'s contents. Then poisons `out`, so that no way's sums pass for the next one's."""
         sums = self.out.numpy(self.room.page_locked("out"))
         _core.poison(self.out)
         return sums
@@ -200,7 +200,7 @@ def _through(device: str, operands: Operands) -> tuple[Add, Facts]:
 
 
 def _run(rung: Mapping[str, Any], at: Placed) -> Array:
-    """A rung of the laboratory. One that would add to what out has is told to write."""
+    """Runs a rung of the laboratory. A rung that would add to out's contents is told to overwrite them."""
     params = {"accumulate": 0} if "accumulate" in rung["params"] else {}
     if rung["kind"] != "transfer":
         _core.run_rung(rung["name"], at.x, at.y, at.out, params=params)

@@ -25,8 +25,8 @@ SAID = {OVERFLOW: "overflow", INVALID: "invalid value"}  # by NumPy, to an errst
 
 @dataclass(frozen=True)
 class Flagged:
-    """``add(a, b, out)`` of vectors. ``lanes``: the length of the vectors in each of which one sum overflows; 0 where a
-    call is dear. ``few``: how many others that raise a flag are added at a time."""
+    """``add(a, b, out)`` for vectors. ``lanes``: the length of vectors in which one sum overflows; 0 if calls are
+    expensive. ``few``: how many other sums that raise a flag are added at a time."""
 
     add: Callable[[Array, Array, Array], Any]
     lanes: int = 64
@@ -35,14 +35,15 @@ class Flagged:
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """The flags that NumPy is told of meanwhile, "overflow" or "invalid value"."""
+    """The flags that are reported to NumPy meanwhile, "overflow" or "invalid value"."""
     found: list[str] = []
     with np.errstate(all="call", call=lambda kind, _flags: found.append(kind)):
         yield found
 
 
 def none_yet() -> Counts:
-    """Of calls, and of sums by what they raise, that were checked; ``wrong`` calls reported other flags."""
+    """Counts, zero at first, of checked calls, and of checked sums by the flag that they raise; ``wrong`` calls
+    reported other flags."""
     return {"calls": 0, "silent": 0, "overflow": 0, "invalid": 0, "wrong": 0, "first": None}
 
 

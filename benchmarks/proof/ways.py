@@ -15,8 +15,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Way:
-    """``add`` gives a block's sums, and ``facts`` what vecadd says of the call: None where NumPy adds. ``reports`` is
-    whether it reports floating-point flags, ``flagged`` how each sum's own ones are checked."""
+    """``add`` gives a block's sums, and ``facts`` vecadd's explanation of the call: None where NumPy adds. ``reports``
+    is whether it reports floating-point flags, ``flagged`` how the flags of single sums are checked."""
 
     name: str
     add: Callable[[Block], Array]
@@ -25,7 +25,7 @@ class Way:
     flagged: flags.Flagged | None = None
 
 
-# What a row says of a call, of all that vecadd.explain would say.
+# The parts of vecadd.explain's answer that a row records.
 FACTS = ("route", "layout", "kernel", "simd", "stores", "threads", "memory")
 
 

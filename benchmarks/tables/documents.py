@@ -81,8 +81,8 @@ RATIOS = tuple(f"peer-{name}" for name in (
     "host", "host-dtypes", "installed", "device", "queued", "misaligned", "layouts", "end-to-end", "routes"
 ))  # fmt: skip
 RATIO = (
-    "*A ratio is the other's time over ours: above 1 vecadd takes less time. In bold the other surely takes less: the "
-    "whole 95 % interval of the ratio is below 1.*"
+    "*A ratio is the other's time over ours: above 1 vecadd takes less time. In bold the other takes significantly "
+    "less time: the whole 95 % interval of the ratio is below 1.*"
 )
 
 _CLAIMED = (

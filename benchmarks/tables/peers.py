@@ -129,9 +129,9 @@ def _forms(
     shares: bool = False,
     apart: str | None = None,
 ) -> list[str]:
-    """A line for each key, a column for each name: seconds of what others are compared with, else the ratio.
-    ``shares``: a second column of what others are compared with, where some of its rows have a limit. ``apart``: that
-    peer keeps its column, and of several others the nearest is named in one."""
+    """A line for each key, a column for each name: seconds for the reference, ratios for the others. ``shares``: a
+    second column for the reference, its share of the limit, if some of its rows have a limit. ``apart``: this peer
+    keeps its column; if there are several others, one column shows the nearest of them and names it."""
     rows = [row for row in rows if row.seconds is not None]
     called = name or _name
     show_ratio = _cell
@@ -154,7 +154,7 @@ def _forms(
 
 
 def _peers(rows: Sequence[Figure], apart: str) -> int:
-    """How many libraries but that one are compared with us in the form that most of them have."""
+    """How many libraries other than ``apart`` are compared with us in the form that most of them have."""
     others = Counter(
         row.params["reference"] for row in {row.name: row for row in rows}.values() if "ratio" in row.params
     )
@@ -162,7 +162,7 @@ def _peers(rows: Sequence[Figure], apart: str) -> int:
 
 
 def _nearest(rows: Sequence[Figure], key: Callable[[Figure], str], apart: str) -> list[Figure]:
-    """Our rows and those of that peer, and in place of the others' the nearest of each line and form."""
+    """Our rows and those of the peer ``apart``; of the others only the nearest in each line and form."""
     found: dict[tuple[str, str], Figure] = {}
     for row in rows:
         if "ratio" not in row.params or row.name.startswith(apart):
@@ -356,7 +356,7 @@ WIDTH = 120
 NAMED = 3  # as many cells are named one by one
 PLACES = {
     "peer-device": "one addition on a GPU",
-    "peer-queued": "additions on a GPU, one behind the other",
+    "peer-queued": "additions on a GPU, one after the other",
     "peer-layouts": "layouts and pairs of dtypes on a GPU",
     "peer-host": "on the host",
     "peer-installed": "NumPy's own addition, vecadd not installed",

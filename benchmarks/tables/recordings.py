@@ -1,4 +1,4 @@
-"""The recorded runs behind the tables, and the notes under the tables on where, when and how they were made.
+"""The recorded runs that the tables show, and the notes under the tables on where, when and how they were made.
 
 Under each table: the machine, the day, the commit and the versions of the other libraries. A section says each clock
 once, and the method under its last table.

@@ -36,11 +36,11 @@ now_ns(void)
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/* Blocks signals in the calling thread, and so in those that it starts, until *before is its mask again: signals of a
- * process are for the application's threads, and one that a thread of ours took would not wake up a main thread that
- * waits for it. Faults stay as they were: the kernel raises them in the thread that makes them, and kills the process
- * where that thread blocks them. The application's handler for them would then not run, which may print a traceback or
- * bring the page. */
+/* Blocks signals in the calling thread, and so in those that it starts, until *before is its mask again. Signals to the
+ * process are for the application's threads: one that our thread took would not wake a main thread that waits for it.
+ * Faults (SIGSEGV and the like) are not blocked: the kernel raises them in the thread that causes them, and kills the
+ * process if that thread blocks them, so that the application's handler, which may print a traceback or map the page,
+ * would not run. */
 static inline void
 signals_block(sigset_t *before)
 {

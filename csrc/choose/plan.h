@@ -41,8 +41,8 @@ int plan_host_run(struct plan *plan, const struct batch_add *add, const struct p
 int plan_make(struct plan *plan, const struct addition *addition, const struct operand *const operands[3],
               const struct plan_request *request, struct status *status);
 
-/* Checks that this process sees the GPU of a ROUTE_TRANSFER or ROUTE_HYBRID plan that need not be run: the driver is
- * asked, and no context made. Returns 0, or -1 with what plan_run would set *status to. */
+/* Checks that this process sees the GPU of a ROUTE_TRANSFER or ROUTE_HYBRID plan that need not be run. Asks the driver,
+ * and makes no context. Returns 0, or -1 with what plan_run would set *status to. */
 int plan_check_device(const struct plan *plan, struct status *status);
 
 /* Makes the kernel of a ROUTE_DEVICE plan wait for the work queued on `stream`, and `stream` wait for the kernel. Call

@@ -16,7 +16,7 @@ enum {
     SHORTEST_ROW = 32 /* elements, as in host/strided.c */
 };
 
-/* Copies rows of `columns` elements that lie `along` bytes apart, the rows `down` bytes apart, to rows of WIDTH bytes.
+/* Copies rows of `columns` elements that are `along` bytes apart, the rows `down` bytes apart, to rows of WIDTH bytes.
  */
 #define DEFINE_GATHER(Element)                                                                                         \
     static void gather_##Element(const char *from, ssize_t along, ssize_t down, size_t columns, size_t rows, char *to) \

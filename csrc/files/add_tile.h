@@ -18,8 +18,8 @@ struct tile_adder {
 /* Whether the first input's memory may take the sum. */
 bool add_tile_in_place(const struct tile_adder *adder, const struct tiles *tiles);
 
-/* Adds the tile that lies at at[0] and at[1], as tile_strides says, into at[2], and adds the floating-point flags that
- * this raises to *flags. False, and nothing is done, where vecadd has no loop for it. */
+/* Adds the tiles at at[0] and at[1], whose strides tile_strides gives, into at[2], and adds the floating-point flags
+ * that this raises to *flags. Returns false, without doing anything, if vecadd has no loop for it. */
 bool add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct tile *tile,
               char *const at[LAYOUT_OPERANDS], unsigned *flags);
 

@@ -23,14 +23,14 @@ struct worker {
     pthread_t thread;
 };
 
-/* The stretches from `next` on are still to be taken, those before `told` are done and the caller was told of them. */
+/* The stretches from `next` on are not taken yet; those before `told` are done and were reported to the caller. */
 struct job {
     const struct files_run *run;
     char *memory;
     atomic_bool stopped; /* threads then end with their tile */
     atomic_uint flags;
 
-    pthread_mutex_t lock; /* for all below; held for a few instructions */
+    pthread_mutex_t lock; /* for all below; taken for a few instructions */
     pthread_cond_t room, news;
     size_t next, told;
     bool finished[2 * FILES_MOST_THREADS];
@@ -85,14 +85,14 @@ stop(struct job *job, int error, int operand)
     pthread_mutex_unlock(&job->lock);
 }
 
-/* The runs of one tile in one file. They go to `memory`, or come from it, one behind the other. */
+/* The runs of one tile in one file. They go to `memory`, or come from it, one after the other. */
 struct moving {
     int descriptor;
     off_t offset;
     char *memory;
 };
 
-/* Returns 0, an errno or FILES_CUT_SHORT. Short reads and signals are gone on from. */
+/* Returns 0, an errno or FILES_CUT_SHORT. Goes on after short reads and signals. */
 static int
 read_run(void *context, off_t at, size_t bytes)
 {
@@ -112,7 +112,7 @@ read_run(void *context, off_t at, size_t bytes)
     return 0;
 }
 
-/* Returns 0 or an errno. Short writes and signals are gone on from. */
+/* Returns 0 or an errno. Goes on after short writes and signals. */
 static int
 write_run(void *context, off_t at, size_t bytes)
 {
@@ -186,7 +186,7 @@ ahead(const struct job *job)
     return 2 * (size_t)job->run->threads;
 }
 
-/* Takes the next stretch, which waits for the caller to be told of earlier ones. False: there is none to take. */
+/* Takes the next stretch, after a wait until earlier ones were reported to the caller. False: none is left. */
 static bool
 take(struct job *job, size_t *stretch)
 {

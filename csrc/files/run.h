@@ -51,7 +51,7 @@ enum {
 
 struct files_outcome {
     int error;      /* 0, an errno or one of those above */
-    int operand;    /* whose file the error is of; -1: of none */
+    int operand;    /* the one whose file failed; -1: no file did */
     unsigned flags; /* floating-point flags (base/dtype.h) that the addition raised */
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 
-/* Lists the axes along which an operand is not broadcast, as they lie in its file, the contiguous one first. Returns
+/* Lists the axes along which an operand is not broadcast, in its file's order, the contiguous one first. Returns
  * their number. */
 static int
 order_of(const struct layout *layout, int operand, int axes[])

@@ -29,18 +29,18 @@ bool tiles_turn(const struct layout *layout);
 /* Cuts the addition into tiles of at most `most` elements, of long runs in each of the files. */
 void tiles_cut(struct tiles *tiles, size_t most);
 
-/* The tile of that number, in the order in which they lie in the sum. */
+/* The tile of that number; tiles are numbered in the order of the sum's elements. */
 void tiles_at(const struct tiles *tiles, size_t number, struct tile *tile);
 
-/* Takes one run of a tile: `bytes` of the file, from `at` behind the array's first byte. Returns 0 to go on. */
+/* Takes one run of a tile: `bytes` of the file, from `at` bytes after the array's start on. Returns 0 to go on. */
 typedef int tile_run_function(void *context, off_t at, size_t bytes);
 
 /* Hands each run of a tile in that operand's file to `run`, in their order. Returns 0, or what `run` returned last. */
 int tile_each_run(const struct tiles *tiles, const struct tile *tile, int operand, tile_run_function *run,
                   void *context);
 
-/* How a tile lies in memory whose runs were read one behind the other: the bytes from one element to the next along
- * each axis, 0 where the operand is broadcast. Returns the bytes in all. */
+/* The strides in memory of a tile whose runs were read one after the other: the bytes from one element to the next
+ * along each axis, 0 where the operand is broadcast. Returns the tile's bytes. */
 size_t tile_strides(const struct tiles *tiles, const struct tile *tile, int operand, ssize_t strides[]);
 
 #endif

@@ -259,7 +259,7 @@ device_buffer_move(struct device_buffer *block, struct status *status)
 }
 
 void
-device_buffer_hold(struct device_buffer *block)
+device_buffer_retain(struct device_buffer *block)
 {
     atomic_fetch_add_explicit(&block->holders, 1, memory_order_relaxed);
 }

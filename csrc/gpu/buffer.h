@@ -24,8 +24,8 @@ void *device_buffer_memory(const struct device_buffer *block); /* NULL where it 
 void *device_buffer_home(const struct device_buffer *block);
 struct kept_stream *device_buffer_home_kept(const struct device_buffer *block);
 
-/* Says that work may use the block which no stream can be ordered after (STREAM_NONE): its memory is parked before it
- * is given back (memory.h). */
+/* Marks a block as used by work that no stream can be ordered after (STREAM_NONE): its memory is parked before it is
+ * given back (memory.h). */
 void device_buffer_loosen(struct device_buffer *block);
 
 /* Moves the block to the legacy default stream: that waits for what is queued on the block's own stream, and vecadd
@@ -34,7 +34,7 @@ void device_buffer_loosen(struct device_buffer *block);
  * set. */
 int device_buffer_move(struct device_buffer *block, struct status *status);
 
-void device_buffer_hold(struct device_buffer *block);
+void device_buffer_retain(struct device_buffer *block);
 
 /* Removes a holder. The last one gives the memory back in the order of the block's stream, once that stream can be
  * used: not while it captures. Takes NULL. May be called from any thread, in a forked child and at exit. May wait, so
@@ -55,7 +55,7 @@ struct device_drop {
     struct device_drop *next;
     struct device_buffer *block;
     void *stream;
-    struct kept_stream *kept; /* what keeps `stream`, of which the drop is a user; NULL: nothing has to */
+    struct kept_stream *kept; /* what keeps `stream`, used by the drop; NULL: nothing has to */
 };
 
 /* device_buffer_drop for such a holder. */

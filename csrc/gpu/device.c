@@ -38,7 +38,7 @@ capture_is_why(cudaError_t error)
     return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
 }
 
-/* The driver's own functions, which the runtime has no counterpart of. */
+/* Functions of the driver that have no counterpart in the runtime. */
 struct driver {
     CUresult (*attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
     CUresult (*get_current)(CUcontext *);
@@ -195,7 +195,7 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     return CUDA_CALL(status, cudaDeviceGetAttribute, &facts->clock_khz, cudaDevAttrClockRate, device);
 }
 
-/* A primary context, in which others work too, so that it is never released. Makes it where nobody has. */
+/* A primary context, made here if it does not exist yet. Others work in it too, so it is never released. */
 static int
 context_find(struct device_table *table, int device, CUcontext *context, struct status *status)
 {
@@ -553,7 +553,7 @@ int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)
 {
-    if (device_range_holds(known, (uintptr_t)pointer, bytes)) {
+    if (device_range_contains(known, (uintptr_t)pointer, bytes)) {
         *device = known->device;
         return 0;
     }

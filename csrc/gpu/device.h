@@ -44,8 +44,8 @@ int device_start(int device, struct status *status);
 /* Whether the device is ready to be used, or does not exist. No CUDA call, no wait. */
 bool device_is_started(int device);
 
-/* The thread's current device, a question that makes no context; a check that `device` exists, whose error names the
- * number of devices. */
+/* device_current: the thread's current device, without making a context. device_check_ordinal: checks that `device`
+ * exists; the error names the number of devices. */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
 
@@ -78,7 +78,7 @@ struct device_range {
 };
 
 static inline bool
-device_range_holds(const struct device_range *range, uintptr_t begin, size_t bytes)
+device_range_contains(const struct device_range *range, uintptr_t begin, size_t bytes)
 {
     return begin >= range->begin && begin < range->end && bytes <= range->end - begin;
 }

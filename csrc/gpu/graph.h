@@ -14,7 +14,7 @@ struct graph;
 int graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status);
 int graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status);
 
-/* Queues the graph as device_add or device_add_batch does, behind its own earlier runs, from any thread. Waits while
+/* Queues the graph as device_add or device_add_batch does, after its own earlier runs, from any thread. Waits while
  * the stream's queue is full. Launches the kernels instead where another thread is launching the graph, and where the
  * stream captures: there they are ordered with the operands' other streams that capture too. Returns 0, or -1 with
  * *status set. */

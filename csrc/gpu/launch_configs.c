@@ -28,7 +28,7 @@
  *     2^28   0.991/1.000  0.991/1.001  0.991/1.001         0.992/1.003  0.991/1.002  1.008/1.005
  *
  * Work on 45 MB afterwards is 12 % slower with nothing demoted, 1.4 % with 16, 0.4 % with 24 and 0.1 % with 30, on the
- * same stream or another. Up to 2^20, 128 and 256 threads are equal and 512 up to 3 % behind. There two and four
+ * same stream or another. Up to 2^20, 128 and 256 threads are equal and 512 up to 3 % slower. There two and four
  * vectors a thread, loads through the read-only cache, no tail code at all and launches that are not programmatic gain
  * nothing; what gains has a kernel of its own, tuned_small of cuda/add.cu. */
 static const struct launch_config hopper[] = {
@@ -48,7 +48,7 @@ static const struct launch_config hopper_50[] = {
     {2048 * MIB, 1024, LOADS_EVICT_LAST, 24},
 };
 
-/* Not measured: configs that are never far behind on 9.0, with blocks that fill multiprocessors of 1024, 1536 and 2048
+/* Not measured: configs that are never much slower on 9.0, with blocks that fill multiprocessors of 1024, 1536 and 2048
  * threads alike. */
 static const struct launch_config inherited[] = {
     {0, 256, LOADS_PLAIN, 0},

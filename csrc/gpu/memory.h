@@ -16,10 +16,10 @@ int device_allocate(int device, void *stream, size_t bytes, void **memory, struc
  * after the runtime has shut down, and takes NULL. */
 void device_free(int device, void *stream, void *memory);
 
-/* Memory that work may still use which no stream can be ordered after: of a non-blocking stream whose handle may be
- * dead (stream.h). It is given back once a wait for the whole device has ended: in device_parked_release, where there
- * is no room for an allocation, and in the first one after more is parked than the pool keeps, an eighth of the
- * device's memory. */
+/* Memory that queued work may still use, though no stream can be ordered after that work: it is on a non-blocking
+ * stream whose handle may be dead (stream.h). The memory is given back after a wait for the whole device, which takes
+ * place in device_parked_release, when an allocation finds no room, and in the first allocation after more than an
+ * eighth of the device's memory, which is what the pool keeps, is parked. */
 struct parked_memory {
     struct parked_memory *next;
     void *holder; /* malloc'd, perhaps around this struct: freed with the memory */
@@ -27,7 +27,7 @@ struct parked_memory {
     size_t bytes;
 };
 
-/* False where the device cannot be entered. No CUDA call that waits, but to enter a device that was never used. */
+/* False where the device cannot be entered. Makes no CUDA call that waits, unless the device was never used before. */
 bool device_park(int device, struct parked_memory *parked);
 
 /* Waits for the devices that have parked memory. */
@@ -36,8 +36,8 @@ void device_parked_release(void);
 /* Waits for all that is queued on the device, on any stream, and ends no capture. False where that fails. */
 bool device_wait(int device);
 
-/* Counts what callers have: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and
- * adds what it takes up again. */
+/* Count the bytes in use by callers. device_allocate adds its bytes itself; a caller removes what it frees or keeps for
+ * later, and adds what it uses again. */
 void device_in_use_add(size_t bytes);
 void device_in_use_remove(size_t bytes);
 

@@ -251,8 +251,8 @@ join(cudaStream_t before, cudaStream_t after, struct status *status)
     return result;
 }
 
-/* Refuses to lead into a capture what other threads use too: the legacy default stream, where trying ends the capture
- * (measured), and vecadd's own, whose additions would become part of the graph. */
+/* Keeps streams that other threads use too out of a capture: the legacy default stream, because trying to join it ends
+ * the capture (measured), and vecadd's own, because its additions would become part of the graph. */
 static int
 check_not_shared(const struct device_state *state, cudaStream_t before, cudaStream_t after, struct status *status)
 {

@@ -31,7 +31,7 @@ int stream_lead(int device, void **stream, void **others, size_t count, struct s
  * Nor may STREAM_PER_THREAD, the per-thread default stream's handle, which names another stream in each thread. */
 #define STREAM_PER_THREAD ((void *)2)
 
-/* Whether it is one of the first two, for which nobody has to be kept. No CUDA call, no wait. */
+/* Whether it is one of the first two, whose owner need not be kept. No CUDA call, no wait. */
 bool stream_is_lasting(int device, const void *stream);
 
 /* What may be used after the call in place of a stream whose owner is not kept. */
@@ -57,10 +57,10 @@ struct stream_home {
 };
 
 /* `kept` is what keeps the stream; `lasting`: nothing has to keep it. Without either the home is
- *   - the legacy default stream for a blocking stream, which is allocated on: each waits for the other by itself. The
- *     legacy default stream cannot be used while a blocking stream captures, as this call may have to;
- *   - a stream of vecadd's own for the others, which the caller orders by joins; it is of the device's primary context,
- *     and in another one the legacy default stream takes its place;
+ *   - for a blocking stream, the legacy default stream: each waits for the other by itself. Memory is allocated on the
+ *     blocking stream, since the legacy default stream cannot be used while a blocking stream captures;
+ *   - for other streams, a stream of vecadd's own, which the caller orders by joins; it belongs to the device's primary
+ *     context, and in another context the legacy default stream takes its place;
  *   - the stream itself while it captures: the memory belongs to the graph.
  * Returns 0, or -1 with *status set. */
 int stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
@@ -82,9 +82,9 @@ typedef int stream_work(const void *context, bool *queued, struct status *status
 int stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
                          const void *context, struct status *status);
 
-/* The stream on which to allocate and free memory for such work: one of `others` that captures, else `stream`. The work
- * makes `stream` part of a capture too late for memory, which the graph has to own, and frees on it would be outside of
- * the joins, which ends the capture. */
+/* The stream on which to allocate and free memory for such work: one of `others` that captures, else `stream`. The
+ * graph has to own the memory, but `stream` becomes part of the capture only when the work is queued, and a free on it
+ * would be outside of the joins, which ends the capture. */
 int stream_of_memory(int device, void *stream, void *const *others, size_t count, void **found, struct status *status);
 
 /* stream_join for another library that is to work on an array: `consumer` waits for the array's home stream. A consumer
@@ -102,7 +102,7 @@ bool stream_is_busy(int device, void *stream);
 
 /* What is known of the work on a stream, for objects that have to live until it is done. */
 enum stream_marked {
-    STREAM_MARKED,   /* *mark is an event behind the work */
+    STREAM_MARKED,   /* *mark is an event after the work */
     STREAM_DONE,     /* there was no event, so the stream was waited for; or the device is lost */
     STREAM_CAPTURED, /* the stream captures: what a graph uses has to live as long as the graph */
     STREAM_UNMARKED, /* could neither be marked nor waited for, and may still run: try again later */
@@ -111,8 +111,8 @@ enum stream_marked {
 /* Waits while the stream's queue is full, so the caller has no lock. */
 enum stream_marked stream_mark(int device, void *stream, void **mark);
 
-/* Whether the GPU has reached the mark, which is then freed. False where the query fails, unless the device is lost and
- * runs nothing any more. False, without a CUDA call, where CUDA is no longer usable. May wait where it frees. */
+/* Whether the GPU has reached the mark, which is then freed. A lost device counts as having reached it; any other
+ * failed query gives false, and so does a CUDA that is no longer usable, without a call. May wait where it frees. */
 bool stream_mark_reached(int device, void *mark);
 
 #endif

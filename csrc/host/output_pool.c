@@ -265,8 +265,8 @@ has_limit(int resource)
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Where the address space has a limit, the rest of the process lacks what is kept, and cannot ask the pool to
- * give it back: nothing is kept then, unless somebody wished it. A program may set the limit at any time. */
+/* If the address space has a limit, the rest of the process lacks the memory that the pool keeps, and cannot ask for
+ * it: nothing is kept then, unless VECADD_POOL_BYTES asks for it. A program may set the limit at any time. */
 static void
 find_bound(void)
 {
@@ -448,8 +448,8 @@ take_oldest(size_t bytes, long long since)
     return taken;
 }
 
-/* Gives back this block of a region, and those behind it in the list that are next to it there, so that they leave no
- * pages that each has a part of. The region goes with its last block. Returns the rest of the list. */
+/* Gives back this block of a region, and those after it in the list that adjoin it in memory, so that the pages that
+ * they share go too. The region goes with its last block. Returns the rest of the list. */
 static struct block *
 leave_region(struct block *block, size_t *bytes)
 {

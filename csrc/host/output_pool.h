@@ -89,13 +89,13 @@ struct huge_pages {
     size_t count;
 };
 
-/* The pages that several threads are to fault in at once: none until blocks have been cut as far as the next page, then
- * as many as the region has already, so that at most half of what is backed was never cut, and one a thread at most.
- * None where one page would do: the thread that writes the block faults that in. */
+/* The pages that several threads should fault in at once. None until blocks have been cut as far as the next page; then
+ * as many pages as the region already has, so that at most half of the backed memory was never cut, but at most one a
+ * thread. A single page is left to the thread that writes the block. */
 struct huge_pages huge_region_pages_to_prefault(struct huge_region *region, int threads);
 
-/* Faults in the pages, each by one thread, and the caller one at most: pages of busy workers are left to the threads
- * that write there. What is written there meanwhile stays. On an EPYC one thread zeroes a huge page in 180 us, and two
+/* Faults in the pages, each by one thread, at most one by the caller; pages of busy workers are left to the threads
+ * that write there. Writes to the pages meanwhile are safe. On an EPYC one thread zeroes a huge page in 180 us, and two
  * threads two of them in 195. Where other programs keep the processors busy the caller waits 4 to 11 ms for a worker
  * that has lost its own: after such waits the next pages are left to the threads that write. */
 void prefault_huge_pages(struct huge_pages pages);

@@ -275,7 +275,7 @@ run_from(struct thread_pool *pool, struct slice *slice, size_t begin, int part)
     while (slice_take(slice, job->block, &begin));
 }
 
-/* Runs blocks of the open job as the thread with that part, until none is left to take. Every thread begins with its
+/* Runs blocks of the open job, as the thread of that part, until none is left. Every thread begins with its
  * own slice, the same one in every job, so that it finds the last job's data in its cache; then it helps with the other
  * slices, the caller first with that of the worker that was woken last. */
 static void
@@ -302,7 +302,7 @@ may_spin(struct thread_pool *pool)
            sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
 }
 
-/* The number of a job that is open, that the worker has a part in, and that it has not seen; STOPPING; else NO_JOB. */
+/* The number of the open job if the worker has a part in it and has not seen it yet; STOPPING; else NO_JOB. */
 static unsigned
 job_for(const struct worker *worker, unsigned seen)
 {
@@ -328,7 +328,7 @@ spin_for_job(const struct worker *worker, unsigned seen)
     return NO_JOB;
 }
 
-/* Sleeps until a caller wakes the worker. Worker 1 meanwhile does what is to be done when it is idle. A job that begins
+/* Sleeps until a caller wakes the worker. Worker 1 does the idle work meanwhile. A job that begins
  * while it does so is not delayed: the caller waits for no worker that has not begun. */
 static void
 sleep_until_woken(struct worker *worker)

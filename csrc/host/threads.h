@@ -22,11 +22,11 @@ struct threads_job {
     size_t n, block;
     threads_body *body;
     void *context;
-    bool wakes; /* sleeping workers are woken, and missing ones started; otherwise those take part that still spin */
-    bool stays_in_slice; /* a thread that is done helps with no slice that another has begun, unless that one is very
-                          * late: for data in the threads' caches */
+    bool wakes; /* wakes sleeping workers and starts missing ones; otherwise only workers that still spin take part */
+    bool stays_in_slice; /* a thread that is done helps with no slice that another thread has begun, unless that
+                          * thread is very late: for data in the threads' caches */
     size_t bytes;        /* that it writes: more start more workers */
-    const struct fallback_loop *fallback; /* NULL, or who does the whole job where no worker takes part */
+    const struct fallback_loop *fallback; /* NULL, or the loop for the whole job if no worker takes part */
 };
 
 /* Runs the job's body over [0, n) in blocks and returns when all is done. Workers use the caller's floating-point

@@ -61,7 +61,7 @@ struct transfer {
 };
 
 enum {
-    DEVICE_HEADER = 256, /* for the flag word; keeps the operands behind it as aligned as the allocation */
+    DEVICE_HEADER = 256, /* for the flag word; keeps the operands after it as aligned as the allocation */
     SLOT_BYTES = 2 * SLOT_HOST_BYTES,
 };
 

@@ -71,11 +71,11 @@ load_waiting(const struct rung_call *call)
 extern "C" const struct small_add serial_add = {launch_serial, load_waiting, "cudaLaunchKernel"};
 extern "C" const struct small_add waiting_add = {launch_waiting, load_waiting, "cudaLaunchKernelExC"};
 
-// trigger: wait, which then lets the kernel behind it begin early.
+// trigger: wait, which then lets the next kernel begin early.
 //
 //   after    wait
-//   changes  griddepcontrol.launch_dependents behind the wait: a block lets the next kernel begin as soon as one of its
-//            threads is there, in place of at its end. Not ahead of the wait: the next kernel could then begin while
+//   changes  griddepcontrol.launch_dependents after the wait: a block lets the next kernel begin as soon as one of its
+//            threads is there, instead of at its end. Not before the wait: the next kernel could then begin while
 //            the one ahead still runs, and would fill multiprocessors with threads that wait.
 //   expects  the next kernel's launch overlaps this one's loads and stores: 0.66 ms in place of 1.11 for a chain of
 //            1000 additions of 10 KB in a graph on an H200, with programmatic launches

@@ -27,7 +27,7 @@ struct small_add {
 
 extern const struct small_add serial_add;     /* begins when the kernel ahead has ended */
 extern const struct small_add waiting_add;    /* may begin before, and waits for it */
-extern const struct small_add triggering_add; /* as waiting_add, and lets the kernel behind begin early */
+extern const struct small_add triggering_add; /* as waiting_add, and lets the next kernel begin early */
 
 /* One addition of the batched kernel's table: n components. */
 struct segment {

@@ -44,13 +44,14 @@ cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, unsigned shar
 cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);
 
 /* tools.cu: keeps every multiprocessor full until the host sets `open`, or for `cycles` clock cycles of the GPU:
- * `expired` is then 1. Each of hold_blocks' blocks sets its place of `here` when it runs. All in page-locked memory. */
-struct hold_flags {
+ * `expired` is then 1. Each of blockade_size's blocks sets its entry of `here` when it runs. All in page-locked memory.
+ */
+struct blockade_flags {
     unsigned open, expired;
 };
-cudaError_t hold_blocks(int device, unsigned *blocks);
-cudaError_t hold_launch(struct hold_flags *flags, unsigned *here, unsigned blocks, unsigned cycles,
-                        cudaStream_t stream);
+cudaError_t blockade_size(int device, unsigned *blocks);
+cudaError_t blockade_launch(struct blockade_flags *flags, unsigned *here, unsigned blocks, unsigned cycles,
+                            cudaStream_t stream);
 
 /* tools.cu: counts, in words of 1, 2, 4 or 8 bytes, where memory is not what it should be, bit for bit. `first`
  * is ULLONG_MAX where nothing is wrong; the caller sets all counts before. Of the wrong words `unwritten` are still the
@@ -69,7 +70,7 @@ struct compare_call {
 cudaError_t compare_launch(const struct compare_call *call, cudaStream_t stream);
 
 /* probes.cu: a programmatic launch of a kernel that idles for `cycles` clock cycles. Each block first waits for
- * the kernel ahead; with `triggers` it then lets the kernel behind begin. From compute capability 9.0 on. */
+ * the kernel ahead; with `triggers` it then lets the next kernel begin. From compute capability 9.0 on. */
 cudaError_t limits_programmatic_launch(unsigned blocks, unsigned threads, int triggers, unsigned cycles,
                                        cudaStream_t stream);
 

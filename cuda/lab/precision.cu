@@ -89,7 +89,7 @@ extern "C" const struct rung rung_half = {
 //
 //   after    half
 //   changes  4-byte loads and a 4-byte store; still two scalar additions, as the document writes them. nvcc 13.0 makes
-//            one packed addition of the two for sm_90, behind two permutations of bytes.
+//            one packed addition of the two for sm_90, after two permutations of bytes.
 //   expects  as many bytes in flight as naive with float32, by half of half's threads: the document saw 1.24 times
 //            half's speed at 2^20, and memory at 87 % in place of 71
 //   from     founding document 001
@@ -165,7 +165,7 @@ extern "C" const struct rung rung_half2_hadd2 = {
 //            missing: we read it as four half2 a thread.
 //   expects  64 KiB in flight an SM, as float4 has. But a warp's loads are 16 bytes apart: each takes 16 sectors for
 //            the 4 that it uses at once, and the L1 has to keep the rest for the three that follow. The document saw it
-//            fall behind half2, 16.1 us against 13.2 at 2^20.
+//            slower than half2, 16.1 us against 13.2 at 2^20.
 //   from     founding document 001
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
 
@@ -214,7 +214,7 @@ extern "C" const struct rung rung_half8 = {
 //            that eight elements are left; here the elements after the last vector go one to a thread.
 //   expects  half8's bytes in flight, by 2 loads of whole bursts in place of 8 of strided ones: the memory's speed
 //            where there is work enough, 371 us against half's 761 at 2^28 on an H200. At 2^20 the document saw it
-//            behind half2, 15.8 us against 13.2: 2^17 threads fill half of the places that an H200 has.
+//            slower than half2, 15.8 us against 13.2: 2^17 threads fill half of the places that an H200 has.
 //   from     founding document 001
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
 

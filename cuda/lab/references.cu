@@ -9,7 +9,7 @@
 //   changes  any alignment; block, loads and the lines that the L2 gives back come from the table in
 //            csrc/gpu/launch_configs.c or from parameters: `loads` 1 plain, 2 evict_last; `demoted` sixtieths of the L2
 //            at the end of each input; `warps` a block
-//   expects  never behind another rung; from 256 MiB on 1.5 % over float4 by evict_last, on an H200
+//   expects  never slower than another rung; from 256 MiB on 1.5 % over float4 by evict_last, on an H200
 //   from     our own measurements
 //   try      vecadd bench ladder --rungs float4,tuned
 

@@ -13,7 +13,7 @@ enum {
     ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1,
     /* One component of each width, for rungs that are about addresses. */
     WIDTH_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_F16 | 1 << COMPONENT_I8,
-    /* Also one of each kind of arithmetic: results with these components hold for the others. */
+    /* Also one of each kind of arithmetic: results with these components apply to the others. */
     LADDER_COMPONENTS = WIDTH_COMPONENTS | 1 << COMPONENT_BF16 | 1 << COMPONENT_I32,
 };
 

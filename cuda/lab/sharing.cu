@@ -312,13 +312,14 @@ static cudaError_t
 share_of_a_wave(const void *kernel, uint64_t n, unsigned block, unsigned percent, unsigned *blocks)
 {
     unsigned count;
-    int held = 0;
+    int resident = 0;
     cudaError_t error = multiprocessors(&count);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&held, kernel, static_cast<int>(block), 0);
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, static_cast<int>(block), 0);
     if (error != cudaSuccess)
         return error;
-    const uint64_t share = (static_cast<uint64_t>(count) * held * percent + FULL / 2) / FULL, most = ceil_div(n, block);
+    const uint64_t share = (static_cast<uint64_t>(count) * resident * percent + FULL / 2) / FULL;
+    const uint64_t most = ceil_div(n, block);
     *blocks = static_cast<unsigned>(share == 0 ? 1 : share < most ? share : most);
     return cudaSuccess;
 }

@@ -75,20 +75,20 @@ delay_launch(unsigned cycles, cudaStream_t stream)
     return launch(wait_cycles, 1, 1, stream, static_cast<int64_t>(cycles));
 }
 
-/* Keeps all multiprocessors full for a while: what needs one, the kernel of any stream, has to wait. Copies between the
- * host and the device, and events, go on. */
+/* A blockade keeps all multiprocessors full for a while: kernels of every stream have to wait. Copies between host and
+ * device, and events, go on. */
 
-enum { HOLDING_BLOCK = 512 }; /* divides the most threads of a multiprocessor, whatever its capability */
+enum { BLOCKADE_BLOCK = 512 }; /* divides the most threads of a multiprocessor, whatever its capability */
 
 __global__ static void
-__launch_bounds__(HOLDING_BLOCK) hold(struct hold_flags *flags, unsigned *here, int64_t cycles)
+__launch_bounds__(BLOCKADE_BLOCK) block_gpu(struct blockade_flags *flags, unsigned *here, int64_t cycles)
 {
     if (threadIdx.x == 0) {
         volatile unsigned *const arrived = here + blockIdx.x;
         *arrived = 1;
 #if VECADD_DOUBLE
         static_cast<void>(cycles);
-        hold_on_cpu(&flags->open, &flags->expired);
+        blockade_on_cpu(&flags->open, &flags->expired);
 #else
         const int64_t begin = cycle_counter();
         while (!*static_cast<volatile unsigned *>(&flags->open)) {
@@ -105,19 +105,19 @@ __launch_bounds__(HOLDING_BLOCK) hold(struct hold_flags *flags, unsigned *here, 
 }
 
 cudaError_t
-hold_blocks(int device, unsigned *blocks)
+blockade_size(int device, unsigned *blocks)
 {
     int multiprocessors = 0, of_each = 0;
     cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, reinterpret_cast<const void *>(hold),
-                                                              HOLDING_BLOCK, 0);
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, reinterpret_cast<const void *>(block_gpu),
+                                                              BLOCKADE_BLOCK, 0);
     *blocks = static_cast<unsigned>(multiprocessors * of_each);
     return error;
 }
 
 cudaError_t
-hold_launch(struct hold_flags *flags, unsigned *here, unsigned blocks, unsigned cycles, cudaStream_t stream)
+blockade_launch(struct blockade_flags *flags, unsigned *here, unsigned blocks, unsigned cycles, cudaStream_t stream)
 {
-    return launch_grid(hold, blocks, HOLDING_BLOCK, 0, stream, flags, here, static_cast<int64_t>(cycles));
+    return launch_grid(block_gpu, blocks, BLOCKADE_BLOCK, 0, stream, flags, here, static_cast<int64_t>(cycles));
 }

@@ -21,7 +21,7 @@ launch_tiles(const struct rung_call *call, tile_kernel *kernel, unsigned edge)
 }
 
 /* Turns each square in shared memory, so that a warp reads a row of the matrix and writes a row of the result.
- * `Padding` unused elements are behind each row of the square. */
+ * `Padding` unused elements follow each row of the square. */
 template <unsigned Padding>
 __global__ static void
 transpose_in_shared(const float *in, float *out, uint64_t rows, uint64_t columns)
@@ -227,7 +227,7 @@ extern "C" const struct rung rung_transpose_shared = {
     .launch = transpose_shared_launch,
 };
 
-// transpose_padded: as transpose_shared, with an unused element behind each row of the square.
+// transpose_padded: as transpose_shared, with an unused element after each row of the square.
 //
 //   after    transpose_shared
 //   changes  rows of the square are 33 words apart, so that the elements of a column are in 32 different banks
@@ -246,7 +246,7 @@ extern "C" const struct rung rung_transpose_padded = {
     .name = "transpose_padded",
     .kind = RUNG_MATRIX,
     .after = "transpose_shared",
-    .changes = "rows of the square lie 33 words apart: a column of it lies in 32 banks, no longer in one",
+    .changes = "rows of the square are 33 words apart: a column of it is in 32 banks, no longer in one",
     .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
     .sum = LEFT_TRANSPOSE,

@@ -72,7 +72,7 @@ extern "C" const struct rung rung_float2_unroll2 = {
 //            them alone (2, document 000), none, for an n that is a multiple (3, document 001)
 //   expects  4x fewer load instructions, 64 KiB in flight an SM against naive's 16: 26 % faster at 2^28 float32 on
 //            an H200. The tail is a few elements of millions, whatever adds it; a launch of its own costs what a launch
-//            costs, some 1.5 us behind another: a third more where all of the addition takes 4
+//            costs, some 1.5 us after another: a third more where all of the addition takes 4
 //   from     founding documents 000, 001, 002
 //   try      vecadd bench ladder --rungs naive,float4
 
@@ -155,7 +155,7 @@ launch_branch(const struct rung_call *call)
         [](auto component) { return float4_branch_add<decltype(component)>; });
 }
 
-/* Whole vectors, and behind them, where `tail` is true, what is left over; else nothing may be. */
+/* Adds whole vectors and then, if `tail`, the elements left over; without `tail` there must be none. */
 static int
 launch_whole(const struct rung_call *call, bool tail)
 {

@@ -1,4 +1,4 @@
-"""The documentation site: `make docs` builds it from the documents where they lie, into build/docs.
+"""The documentation site: `make docs` builds it from the documents, in place, into build/docs.
 
 The source folder is the repository's root, so that a link between two documents is the same on a page of the repository
 and on the site.
@@ -24,8 +24,8 @@ exclude_patterns = ["docs/pictures", "docs/site", ".*", "build", "csrc", "cuda",
 myst_enable_extensions = ["colon_fence", "html_image"]
 myst_heading_anchors = 4
 smartquotes = False
-highlight_language = "none"  # of fences without a language, which hold commands
-nb_execution_mode = "force"  # the notebooks hold no output
+highlight_language = "none"  # of fences without a language, which have commands
+nb_execution_mode = "force"  # the notebooks have no output
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True

@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 STORY = "<!-- the story in pictures -->"
 
-# Of the menu: titles of groups and their documents. "*" stands for every document of docs that no group names.
+# Of the menu: titles of groups and their documents. "*" means every document of docs that no group names.
 GROUPS = {
     "How to": [
         "install",
@@ -61,7 +61,7 @@ def menu(found: set[str]) -> Iterator[str]:
 
 
 def name_pictures(app: Sphinx, doctree: nodes.document) -> None:
-    """Gives a notebook's picture the alternative text that stands beside it in its output, as plain text."""
+    """Gives a notebook's picture the alternative text that is beside it in its output, as plain text."""
     for output in doctree.findall(lambda node: isinstance(node, nodes.container) and "mime_type" in node):
         for picture in output.findall(nodes.image):
             plain = [node for node in output.parent.children if node.get("mime_type") == "text/plain"]

@@ -133,7 +133,7 @@ def test_the_rest_is_numpys(name):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "c8"])
 def test_the_largest_float_is_the_last_that_no_warning_is_due_for(dtype):
-    """65504 and 3.4e38: what is beyond them is for NumPy to turn into an infinity, and to warn of."""
+    """65504 and 3.4e38: NumPy turns what is beyond them into an infinity, and warns."""
     largest = float(np.finfo(dtype).max)
     for number in (largest, -largest, float(np.nextafter(largest, np.inf)), float(np.nextafter(-largest, -np.inf))):
         assert route(matrix(dtype), number)["route"] == ("host" if abs(number) == largest else "numpy")
@@ -191,7 +191,7 @@ OUT_OF_NUMPYS = {
     "overlaps in part": lambda memory: (memory[:-1], 1.5, memory[1:]),
     "is an operand of another dtype": lambda memory: (memory.view("i4"), 1, memory.view("u4")),
     "is repeated in an operand": lambda memory: (memory[:1], memory, memory),
-    "lies over itself": lambda memory: (
+    "overlaps itself": lambda memory: (
         memory[:-1],
         1.5,
         np.lib.stride_tricks.as_strided(memory, memory[:-1].shape, (4, 4)),

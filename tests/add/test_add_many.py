@@ -219,11 +219,11 @@ def test_host_outs_are_untouched_by_an_error_of_a_later_pair(wrong):
         assert_same_values(out, before)
 
 
-HELD = [("int32", np.full(3, np.nan)), ("float64", np.full(3, 1j)), ("float32", np.full(3, 1e300))]
+VALUES_OUT_CANNOT_TAKE = [("int32", np.full(3, np.nan)), ("float64", np.full(3, 1j)), ("float32", np.full(3, 1e300))]
 
 
-@pytest.mark.parametrize(("dtype", "out"), HELD, ids=[dtype for dtype, _ in HELD])
-def test_what_an_out_of_another_dtype_holds_raises_nothing(dtype, out):
+@pytest.mark.parametrize(("dtype", "out"), VALUES_OUT_CANNOT_TAKE, ids=[dtype for dtype, _ in VALUES_OUT_CANNOT_TAKE])
+def test_the_contents_of_an_out_of_another_dtype_raise_nothing(dtype, out):
     one = np.ones(3, dtype)
     with np.errstate(all="raise"):
         vecadd.add_many([one], [one], [out])
@@ -294,7 +294,7 @@ assert (out == 7).all()
 
 
 def test_sums_outlive_a_thread_that_takes_them_out_of_the_list(child):
-    """The threads that add write to sums that nothing else may hold."""
+    """The adding threads write to sums that may have no other reference."""
     child("""
 import threading, time
 import numpy as np, vecadd
@@ -472,7 +472,7 @@ def test_outs_apart_from_all_inputs_are_compared_with_each_other(inputs):
         vecadd.add_many([x, x], [y, memory[outs : outs + 3]], [memory[outs + 2 :][:3], memory[outs + 5 :][:3]])
 
 
-def test_an_out_over_its_own_x_is_compared_with_what_lies_within_that_x():
+def test_an_out_over_its_own_x_is_compared_with_what_is_within_that_x():
     memory = np.zeros(140)
     x, within, out = memory[:100], memory[10:50], memory[40:]
     with pytest.raises(ValueError, match="pair 0: its out overlaps an array of pair 1"):

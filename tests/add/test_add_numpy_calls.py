@@ -71,7 +71,7 @@ def structured(n):
 
 
 def into(out, *inputs, **keywords):
-    """A call whose outcome is also what `out` holds afterwards."""
+    """A call whose outcome is also `out`'s contents afterwards."""
 
     def call(add):
         target = out()

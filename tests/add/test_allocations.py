@@ -107,7 +107,7 @@ ON_DEVICE = """
 
 
 def allocations(child, prepare, calls):
-    """By call, how many failing allocations were told of."""
+    """By call, how many failing allocations were reported."""
     pytest.importorskip("_testcapi")
     output = child(FAILING.format(prepare=prepare, calls=calls)).stdout
     return {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in output.splitlines()}

@@ -240,9 +240,9 @@ BAD_DEVICE_CALLS = {
     "stream is a fraction": (lambda w: vecadd.add(w.device, w.device, w.out, stream=1.0), TypeError, "stream"),
     "stream is a bool": (lambda w: vecadd.add(w.device, w.device, w.out, stream=True), TypeError, "stream"),
     "stream is negative": (lambda w: vecadd.add(w.device, w.device, w.out, stream=-1), ValueError, "stream"),
-    "stream is no pointer": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "no stream handle"),
+    "stream is small": (lambda w: vecadd.add(w.device, w.device, w.out, stream=3), ValueError, "not a stream handle"),
     "stream is in the first page": (
-        lambda w: vecadd.add(w.device, w.device, w.out, stream=4095), ValueError, "no stream handle"),
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=4095), ValueError, "not a stream handle"),
     "stream is huge": (lambda w: vecadd.add(w.device, w.device, w.out, stream=2**64), ValueError, "stream"),
     "stream object that raises": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingStream()), LookupError, "asked"),
@@ -348,7 +348,7 @@ BAD_DEVICE_CALLS = {
     "stream 0 in the interface": (lambda w: vecadd.add(w.device, w.cai(stream=0), w.out), ValueError, "stream"),
     "negative stream in the interface": (lambda w: vecadd.add(w.device, w.cai(stream=-1), w.out), ValueError, "stream"),
     "no pointer for a stream in the interface": (
-        lambda w: vecadd.add(w.device, w.cai(stream=3), w.out), ValueError, "no stream handle"),
+        lambda w: vecadd.add(w.device, w.cai(stream=3), w.out), ValueError, "not a stream handle"),
     "word for a stream in the interface": (
         lambda w: vecadd.add(w.device, w.cai(stream="1"), w.out), TypeError, "stream"),
     "bool for a stream in the interface": (
@@ -388,14 +388,14 @@ def world(foreign):
 @pytest.mark.parametrize("name", BAD_DEVICE_CALLS)
 def test_bad_device_call_is_refused_and_changes_nothing(name, world):
     call, exception, message = BAD_DEVICE_CALLS[name]
-    before, held = world.content(), _core.memory_counts()
+    before, counts = world.content(), _core.memory_counts()
     objects = world.host, world.host_out, world.device, world.out, world.array, world.foreign_out
     references = [sys.getrefcount(x) for x in objects]
     with pytest.raises(exception, match=message):
         call(world)
     assert [sys.getrefcount(x) for x in objects] == references
     assert world.content() == before
-    assert memory_grown(held) == {}
+    assert memory_grown(counts) == {}
     assert_same_values(vecadd.add(world.device, world.array, world.out).numpy(), world.host * 2)
 
 

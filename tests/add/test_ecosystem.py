@@ -133,7 +133,7 @@ def test_help_names_what_is_raised(name):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_buffer_of_a_structure_of_arrays(dtype):
-    """A field of a structured array is strided: numpy.add's values, whoever adds."""
+    """A field of a structured array is strided: numpy.add's values on every route."""
     records = np.zeros(1000, [("x", dtype), ("y", "f8")])
     records["x"] = tame_values(dtype, 1000)
     assert_same(vecadd.add(records["x"], records["x"]), np.add(records["x"], records["x"]))

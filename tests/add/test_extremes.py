@@ -88,7 +88,7 @@ def extreme_floats(dtype: Dtype) -> Array:
 
 
 def extreme_integers(dtype: Dtype) -> Array:
-    """The limits, and what lies halfway between two neighbours of a floating-point format of so many digits."""
+    """The limits, and the midpoints between two neighbours of floating-point formats of 8 to 53 digits."""
     limits, width = np.iinfo(dtype), 8 * dtype.itemsize
     found = {0, 1, 2, limits.max // 2, limits.max // 2 + 1, limits.max - 1, limits.max, 65504, 65519, 65520, 98304}
     for digits in (8, 11, 24, 53):
@@ -185,7 +185,7 @@ SHORT_FLOATS = (FLOAT8, np.dtype("float16"), BFLOAT16)  # which NumPy itself con
 
 
 def as_rows(x: Array, rows: int) -> Array:
-    """The vector so often, in rows that each hold it once or, where it is short, a few times, a gap behind each."""
+    """Rows that each repeat the vector, once or, if it is short, a few times, with a gap after each row."""
     again = -(-ROW // x.size)
     whole = np.zeros((rows, again * x.size + 3), x.dtype)
     whole[:, :-3] = np.tile(x, again)
@@ -193,7 +193,7 @@ def as_rows(x: Array, rows: int) -> Array:
 
 
 def rows_for(nbytes: int, x: Array, itemsize: int) -> int:
-    """How many rows of x make a sum of so many bytes."""
+    """How many rows of x make a sum of ``nbytes`` bytes."""
     return max(2, -(-nbytes // (as_rows(x, 1).size * itemsize)))
 
 
@@ -330,7 +330,7 @@ def test_strided_sums_on_the_device(driver: Any, a: Dtype) -> None:
 @pytest.mark.parametrize("a", DTYPES, ids=str)
 @pytest.mark.parametrize("step", [1, -1])
 def test_sums_on_the_device_by_way_of_a_temporary(driver: Any, step: int, a: Dtype) -> None:
-    """out lies over an operand, some elements on or the other way round: the sum is made elsewhere and copied there."""
+    """out overlaps an operand, shifted or reversed: the sum is made elsewhere and copied there."""
     for b in DTYPES:
         x, y = pairs(a, b)
         total = due(a, b)

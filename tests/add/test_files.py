@@ -321,7 +321,7 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "text": (lambda path: path.write_text("1, 2, 3\n" * 100), ValueError, r"seems to be text; .*numpy\.loadtxt"),
     "arrays in an archive": (
         lambda path: path.write_bytes(archive(x=np.zeros(3), total=np.ones(1))), ValueError,
-        r"zip archive of arrays \(.npz\) that holds x, total; save the one that you mean"),
+        r"zip archive of arrays \(.npz\) with x, total; save the one that you mean"),
     "an archive that is cut": (
         lambda path: path.write_bytes(b"PK\x03\x04" + bytes(40)), ValueError, "zip archive; save"),
     "pickle": (lambda path: path.write_bytes(pickle.dumps([1.0] * 9)), ValueError, "pickle, .* never unpickled"),
@@ -376,7 +376,7 @@ def test_a_bad_input_touches_nothing(name: str, folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_sum_that_no_array_can_hold_touches_nothing(folder: Path) -> None:
+def test_a_sum_too_large_for_an_array_touches_nothing(folder: Path) -> None:
     """Neither file has an element, nor would the sum; but NumPy could not load it."""
     for name, shape in (("a.npy", f"(0, {2**32}, 1)"), ("b.npy", f"(0, 1, {2**32})")):
         (folder / name).write_bytes(npy_header("'<f4'", shape))

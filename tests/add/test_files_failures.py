@@ -456,7 +456,7 @@ def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
         for _ in range(3):
             signal.raise_signal(signal.SIGINT)
             arrived.get(timeout=60)
-            time.sleep(0.02)  # the caller's thread gets behind its except clause
+            time.sleep(0.02)  # the caller's thread leaves its except clause
         steps.append("at work")
         try:
             check()

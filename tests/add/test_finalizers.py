@@ -73,6 +73,6 @@ KEPT = "kept = [vecadd.add(np.ones(N), np.ones(N)) for _ in range(600)]"  # so t
 
 @pytest.mark.parametrize("other", ["float64", "float32"])
 @pytest.mark.parametrize(("n", "before"), [(1 << 17, ""), (1 << 13, KEPT)], ids=["large", "medium"])
-def test_an_operand_that_becomes_shorter_where_it_lies_is_not_read_beyond_its_end(child, n, before, other):
+def test_an_operand_that_becomes_shorter_in_place_is_not_read_beyond_its_end(child, n, before, other):
     code = ADDS.format(n=n, before=before, change="self.x.resize(N // 2, refcheck=False)", other=other)
     assert set(child(code).stdout.split()) == {"added", "refused"}

@@ -56,7 +56,7 @@ def work(rounds):
 
 rounds = {CALLS} // len(calls)
 work(rounds // 10 + 1)
-held = _core.memory_counts()
+counts = _core.memory_counts()
 for _ in range(3):  # a leak grows each time; CUDA's driver takes 32 KiB of malloc's once in a while
     before = in_use()
     work(rounds)
@@ -67,7 +67,7 @@ for _ in range(3):  # a leak grows each time; CUDA's driver takes 32 KiB of mall
         break
 else:
     raise AssertionError("memory grows with the calls")
-assert _core.memory_counts() == held, (held, _core.memory_counts())
+assert _core.memory_counts() == counts, (counts, _core.memory_counts())
 """
 
 ON_HOST = """

@@ -38,7 +38,7 @@ def test_this_process_has_what_the_machine_has_at_most():
 
 
 @pytest.mark.parametrize("above", ["memory.max", "a/memory.max", "a/b/memory.max", "unified/a/memory.max"])
-def test_a_group_is_held_to_the_limits_of_all_above_it(groups, above):
+def test_a_group_has_the_limits_of_all_above_it(groups, above):
     usable, available = groups("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": 3 << 20, above: 1 << 20})
     assert usable == available == 1 << 20
 

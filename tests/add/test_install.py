@@ -400,7 +400,7 @@ def test_arrays_of_our_memory_are_zeroed_and_resized_as_numpys(n: int, resized: 
         assert vecadd.memory_stats()["output_used_bytes"] == used
 
 
-def test_the_allocator_holds_in_the_context_that_installed_it() -> None:
+def test_the_allocator_applies_in_the_context_that_installed_it() -> None:
     used = []
 
     def elsewhere() -> None:

@@ -90,12 +90,12 @@ def test_a_program_that_keeps_no_more_sums_has_numpys_again(child):
     code = """
 a, b = pair(64 << 10)
 sums = keep(a, b, 20)
-held = used()
+in_use = used()
 for _ in range(400):
     x = vecadd.add(a, b)
-print(held > 0, used() - held, np.array_equal(x, a + b), all(np.array_equal(x, a + b) for x in sums))
+print(in_use > 0, used() - in_use, np.array_equal(x, a + b), all(np.array_equal(x, a + b) for x in sums))
 more = keep(a, b, 20)
-print(used() > held)
+print(used() > in_use)
 """
     assert said(child, code) == ["True", "0", "True", "True", "True"]
 
@@ -112,12 +112,12 @@ def test_many_and_strided_sums_are_kept_there_too(child):
     code = """
 a, b = pair(64 << 10)
 sums = keep(a, b, 20)
-held = used()
+in_use = used()
 more = vecadd.add_many([a] * 8, [b] * 8)
-print(used() - held, all(np.array_equal(x, a + b) for x in more))
+print(used() - in_use, all(np.array_equal(x, a + b) for x in more))
 x, y = np.ones((512, 256), np.float32), np.ones(256, np.float32)
 rows = vecadd.add(x, y)
-print(used() - held, bool((rows == 2).all()))
+print(used() - in_use, bool((rows == 2).all()))
 """
     assert said(child, code) == ["8", "True", "9", "True"]
 

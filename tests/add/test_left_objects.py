@@ -1,4 +1,4 @@
-"""No call leaves an object of Python's behind, whether it adds, describes or refuses.
+"""No call leaks a Python object, whether it adds, describes or refuses.
 
 Each is made some hundred times, so that one object a call shows. The calls of a long run, with what malloc and the
 device give out, are in test_flat_memory.py.

@@ -34,7 +34,7 @@ def numbers(dtype: np.dtype[Any], n: int) -> NDArray[Any]:
 
 
 def schedule(nbytes: int, in_place: bool) -> tuple[int, str]:
-    """Threads and stores of a sum of so many bytes, by the sizes that C says."""
+    """Threads and stores of a sum of that many bytes, by the sizes that C says."""
     most = min(max(nbytes // (32 * KIB), 2), nbytes // (16 * KIB))
     together = max(1, min(THREADS, most)) if nbytes >= AWAKE else 1
     streams = nbytes >= FROM["stream_together" if together > 1 else "stream_alone"] and not in_place

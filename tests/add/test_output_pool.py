@@ -1,4 +1,4 @@
-"""Large sums on the host lie in memory that is kept for the next one."""
+"""Large sums on the host are in memory that is kept for the next one."""
 
 import os
 import threading
@@ -44,7 +44,7 @@ def test_dropped_sum_gives_its_memory_to_the_next():
     np.testing.assert_array_equal(second, a + b)
 
 
-def test_sums_that_are_held_lie_apart():
+def test_sums_that_are_alive_do_not_overlap():
     a, b = pair()
     sums = [vecadd.add(a, b) for _ in range(4)]
     assert len({x.ctypes.data for x in sums}) == 4
@@ -108,12 +108,12 @@ def test_release_gives_back_what_is_kept_and_says_how_much():
     a, b = pair()
     del_me = vecadd.add(a, b)
     del del_me
-    held = vecadd.add(b, b)
+    alive = vecadd.add(b, b)
     other = vecadd.add(a, a)
     del other
     assert vecadd.release() == LARGE
     assert kept() == (0, 0)
-    np.testing.assert_array_equal(held, b + b)
+    np.testing.assert_array_equal(alive, b + b)
 
 
 def test_bound_is_an_eighth_of_the_memory(child):
@@ -251,18 +251,18 @@ def test_resident_memory_does_not_grow():
 
 @pytest.mark.slow
 def test_what_no_sum_uses_goes_back_without_another_call(child):
-    """A worker that has nothing else to do looks every five seconds; the sum that is held stays."""
+    """A worker that has nothing else to do looks every five seconds; the sum that is alive stays."""
     code = """
 import time
 import numpy as np, vecadd
 a = np.ones(16 << 20, np.float32)
-held, dropped = vecadd.add(a, a), vecadd.add(a, a)
+alive, dropped = vecadd.add(a, a), vecadd.add(a, a)
 del dropped
 kept = [vecadd.memory_stats()["output_kept_blocks"]]
 end = time.monotonic() + 200
 while kept[-1] and time.monotonic() < end:
     time.sleep(0.1)
     kept.append(vecadd.memory_stats()["output_kept_blocks"])
-print(kept[0], kept[-1], vecadd.memory_stats()["output_used_blocks"], bool((held == 2).all()))
+print(kept[0], kept[-1], vecadd.memory_stats()["output_used_blocks"], bool((alive == 2).all()))
 """
     assert child(code, VECADD_NUM_THREADS="2").stdout == "1 0 1 True\n"

@@ -41,7 +41,7 @@ def test_each_call_adds_and_returns_out(operands):
         assert_same_values(out.numpy(), want)
 
 
-def test_a_call_sees_what_the_operands_hold_by_then(operands):
+def test_a_call_sees_what_the_operands_contain_by_then(operands):
     a, b, out, want = operands
     plan = vecadd.plan(a, b, out)
     vecadd.add(a, b, a)
@@ -144,7 +144,7 @@ class OwnedStream:
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["arrays", "lists"])
-def test_a_plan_holds_the_stream_that_it_queues_on(driver, foreign, lists):
+def test_a_plan_keeps_the_stream_that_it_queues_on(driver, foreign, lists):
     a, b = numbers(1), numbers(2)
     out, stream = foreign(np.zeros_like(a)), OwnedStream(driver.stream())
     operands = (foreign(a), foreign(b), out)
@@ -161,7 +161,7 @@ def test_a_plan_holds_the_stream_that_it_queues_on(driver, foreign, lists):
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["arrays", "lists"])
-def test_a_plan_that_its_stream_holds_goes_with_it(driver, foreign, lists):
+def test_a_plan_that_its_stream_keeps_goes_with_it(driver, foreign, lists):
     operands, stream = [foreign(numbers(seed)) for seed in range(3)], OwnedStream(driver.stream())
     stream.plan = vecadd.plan(*(([each] for each in operands) if lists else operands), stream=stream)
     gone = weakref.ref(stream)
@@ -319,7 +319,7 @@ def test_plans_are_made_by_plan_alone():
         _core.Plan()
 
 
-# What it holds.
+# What it keeps alive.
 
 
 def test_operands_live_as_long_as_the_plan(operands):
@@ -332,7 +332,7 @@ def test_operands_live_as_long_as_the_plan(operands):
     assert_same_values(plan().numpy(), want)
 
 
-def test_what_a_plan_held_is_given_back(device):
+def test_what_a_plan_kept_is_given_back(device):
     before = _core.memory_counts()
     x = vecadd.to_device(numbers(1))
     plan = vecadd.plan(x, x, vecadd.to_device(numbers(1)))

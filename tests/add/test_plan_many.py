@@ -101,14 +101,14 @@ def test_a_failing_cuda_call_leaks_nothing(double, device, call):
     vecadd.plan(*lists)()
 
 
-def test_a_plan_holds_its_arrays_and_lets_them_go(device):
+def test_a_plan_keeps_its_arrays_and_releases_them(device):
     before = _core.memory_counts()
     lists = [[vecadd.to_device(x) for x in xs] for xs in host_lists()]
-    held = _core.memory_counts()
+    counts = _core.memory_counts()
     plan = vecadd.plan(*lists)
     outs = lists[2]
     del lists
-    assert _core.memory_counts() == held
+    assert _core.memory_counts() == counts
     plan()
     outs[0].numpy()
     outs.append(plan)  # a cycle through the list that a call gives back

@@ -1,4 +1,4 @@
-"""Plans in any order of calls: no later call is changed by what earlier calls, other plans and errors leave behind."""
+"""Plans in any order of calls: no later call is changed by earlier calls, other plans or errors."""
 
 import gc
 import threading
@@ -90,7 +90,7 @@ class Plans(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 4), late=st.sampled_from(["", "a", "b", "out"]))
     def call(self, at, late):
-        """Perhaps right behind a change by an operand's owner, which no call has waited for."""
+        """Perhaps right after a change by an operand's owner, which no call has waited for."""
         for planned in self.plans[at : at + 1]:
             if late:
                 self.change(getattr(planned, late)[0])

@@ -116,7 +116,7 @@ def test_host_sums_make_no_cuda_call(child):
 
 
 # Each test of an open route is a process of its own, because a process that has used CUDA goes on using it. One thread
-# adds there, and by the double's clock so slowly that the GPU surely gets its share.
+# adds there, and by the double's clock so slowly that the GPU always gets its share.
 OPEN = """
 import ctypes, ctypes.util, os, struct
 import numpy as np, vecadd

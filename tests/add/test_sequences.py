@@ -1,4 +1,4 @@
-"""Calls in any order beside NumPy: what an earlier call leaves behind changes no later sum, warning or count."""
+"""Calls in any order beside NumPy: no earlier call changes a later sum, warning or count."""
 
 import ctypes
 import os

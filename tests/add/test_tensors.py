@@ -52,7 +52,7 @@ def test_sum_is_numpys_and_the_librarys(n, dtype):
     assert_same_values(got.x, numpys_sum(a, b))
 
 
-def test_addition_is_vecadds_own_where_the_tensors_lie():
+def test_addition_is_vecadds_own_on_the_tensors_device():
     a = Tensor(np.ones((30, 40)))
     assert _core.explain_route(a, a)["route"] == "host"
     assert _core.host_view(a).ctypes.data == a.x.ctypes.data
@@ -67,7 +67,7 @@ def test_out_is_written_where_it_is():
 
 @pytest.fixture
 def written(monkeypatch):
-    """The outs that the library was told of."""
+    """The outs that were reported to the library."""
     counted = []
     monkeypatch.setattr(Tensors, "count_writes", staticmethod(counted.extend))
     return counted

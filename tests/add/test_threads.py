@@ -92,7 +92,7 @@ def used():
 """
 
 
-def test_set_number_of_threads_holds_from_the_next_call_on(child):
+def test_set_number_of_threads_applies_from_the_next_call_on(child):
     code = (
         f"{SETS}\n"
         "vecadd.set_num_threads(1)\n"
@@ -108,7 +108,7 @@ def test_set_number_of_threads_holds_from_the_next_call_on(child):
     assert child(code).stdout == "3\n"
 
 
-def test_set_number_of_threads_holds_in_every_thread_and_in_forked_children(child):
+def test_set_number_of_threads_applies_in_every_thread_and_in_forked_children(child):
     code = (
         f"{SETS}\n"
         "import threading, warnings\n"

@@ -174,12 +174,12 @@ def test_an_addition_that_fails_is_not_recorded() -> None:
     assert (found.groups, found.missed) == ([], 0)
 
 
-def test_nothing_is_recorded_behind_the_end() -> None:
-    held = vecadd.add  # a name that was bound before
+def test_nothing_is_recorded_after_the_end() -> None:
+    bound = vecadd.add  # a name that was bound before
     run("a + b")
-    assert only(run("held(a, b)", held=held)).via == "add"
+    assert only(run("bound(a, b)", bound=bound)).via == "add"
     X + Z
-    held(X, Z)
+    bound(X, Z)
 
 
 # --- lines and groups
@@ -331,13 +331,13 @@ def test_page_faults_are_counted() -> None:
 
 def test_faults_are_counted_in_every_large_addition_and_in_the_first_64_small_ones() -> None:
     def faulted(nbytes: int, written: int) -> float:
-        """Of 4 sums into new memory, behind so many into memory that was written."""
+        """The share of additions with faults: ``written`` into written memory, then 4 into new memory."""
         outs = [np.ones(nbytes // 8)] * written + [never_written(nbytes) for _ in range(4)]
         found = only(run("for out in outs:\n    np.add(x, x, out=out)\n", x=np.ones(nbytes // 8), outs=outs))
         assert found.calls == written + 4
         return found.faulted
 
-    assert faulted(1 << 20, 62) == 2 / 63  # the first addition is not among those behind it
+    assert faulted(1 << 20, 62) == 2 / 63  # the first addition is not counted with the later ones
     assert faulted(1 << 20, 64) == 0
     assert faulted(2 << 20, 64) == 4 / 67
 
@@ -391,7 +391,7 @@ def test_installing_while_loops_are_counted_leaves_no_counting_loop() -> None:
 
 
 def test_other_threads_faults_do_not_count_where_vecadd_is_installed_meanwhile() -> None:
-    """Before the addition the thread's faults are counted, behind it the process's would be."""
+    """Before the addition the thread's faults are counted, after it the process's would be."""
     thread = threading.Thread(target=lambda: never_written(16 << 20).fill(1))
     thread.start()
     thread.join()

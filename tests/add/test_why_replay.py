@@ -161,12 +161,12 @@ def test_a_quick_form_has_more_rounds_than_a_slow_one_beside_it(
 def test_no_more_calls_count_than_the_program_made(
     times: dict[Form, list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of those behind the first, and of CALLS at least."""
+    """The calls after the first count, at least CALLS of them."""
     monkeypatch.setattr(replay, "CALLS", 3)
     monkeypatch.setattr(replay, "BLOCK", 20.0)
     form = Form(layout_of(X), float, layout_of(Y))
     for calls, warm in ((1, 3.5), (5, 2.5), (1000, 2.0)):
-        times[form] = [9.0, 4.0, 3.0, 2.0, 1.0, 1.0] * replay.ROUNDS  # a block ends behind the sixth
+        times[form] = [9.0, 4.0, 3.0, 2.0, 1.0, 1.0] * replay.ROUNDS  # a block ends after the sixth
         assert replay.replay({"was": form}, calls)["was"] == ReplayTimes(warm, 9.0)
 
 

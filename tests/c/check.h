@@ -1,7 +1,7 @@
-/* What the C tests, and those that hold kernels, are written with. A test is a function that CHECKs; main RUNs each in
+/* The macros of all C tests, those of kernels among them. A test is a function that CHECKs; main RUNs each in
  * a process of its own, so that each begins with nothing started, and returns check_report(). A test that runs longer
- * than VECADD_CHECK_SECONDS fails and is ended; without that variable, in a debugger say, a test has all the time.
- * Processes that a test leaves behind end with it. */
+ * than VECADD_CHECK_SECONDS fails and is ended; without that variable, for example in a debugger, a test may run for
+ * ever. Processes that a test leaves running end with it. */
 #ifndef VECADD_CHECK_H
 #define VECADD_CHECK_H
 
@@ -32,14 +32,14 @@ check_counts(void)
     return counts;
 }
 
-/* Counts the condition, and prints it with a printf-style note where it does not hold. */
+/* Counts the condition, and prints it with a printf-style note if it is false. */
 #define CHECK(condition, ...) check_that((condition), __FILE__, __LINE__, #condition, " " __VA_ARGS__)
 #define RUN(test)             check_run(test, #test)
 
 static inline void __attribute__((format(printf, 5, 6)))
-check_that(bool holds, const char *file, int line, const char *condition, const char *note, ...)
+check_that(bool is_true, const char *file, int line, const char *condition, const char *note, ...)
 {
-    if (holds) {
+    if (is_true) {
         __atomic_fetch_add(&check_counts()->passed, 1, __ATOMIC_RELAXED);
         return;
     }

@@ -1,4 +1,4 @@
-/* Makes every CUDA call of a piece of work fail, one after the other, and looks at what is left behind. */
+/* Makes every CUDA call of a piece of work fail, one after the other, and checks that nothing is left over. */
 #ifndef VECADD_FAILURES_H
 #define VECADD_FAILURES_H
 

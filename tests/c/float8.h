@@ -1,4 +1,4 @@
-/* float8_e4m3fn as ml_dtypes adds it, in doubles: what the adders are held against. */
+/* float8_e4m3fn as ml_dtypes adds it, in doubles: the adders' reference. */
 #ifndef VECADD_TESTS_FLOAT8_H
 #define VECADD_TESTS_FLOAT8_H
 

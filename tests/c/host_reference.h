@@ -1,4 +1,4 @@
-/* What the host adders are held against: each component's sum and flags by scalar arithmetic, and operands that reach
+/* The reference of the host adders: each component's sum and flags by scalar arithmetic, and operands that reach
  * every kind of value. */
 #ifndef VECADD_HOST_REFERENCE_H
 #define VECADD_HOST_REFERENCE_H

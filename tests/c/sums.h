@@ -1,5 +1,5 @@
 /* Operands and the sums that are expected of them, component by component and without any of the package's own adders.
- * The values are small whole numbers, which every component holds exactly. */
+ * The values are small whole numbers, which every component represents exactly. */
 #ifndef VECADD_SUMS_H
 #define VECADD_SUMS_H
 

@@ -28,9 +28,9 @@ accepts_pointers_inside_allocations(void)
     CHECK(double_calls("cudaGetDevice") == 0);
 }
 
-/* What the driver has said of a first pointer answers for the next ones that lie in it, and for no byte beside it. */
+/* What the driver said about a first pointer's range is used for later pointers into it, and for no byte beside it. */
 static void
-a_known_range_answers_for_what_lies_in_it_alone(void)
+a_known_range_answers_only_for_memory_inside_it(void)
 {
     struct status status;
     int device = -1;
@@ -168,7 +168,7 @@ int
 main(void)
 {
     RUN(accepts_pointers_inside_allocations);
-    RUN(a_known_range_answers_for_what_lies_in_it_alone);
+    RUN(a_known_range_answers_only_for_memory_inside_it);
     RUN(refuses_pointers_that_no_kernel_may_use);
     access_that_is_not_given_is_no_error();
     RUN(each_error_has_its_code);

@@ -28,7 +28,7 @@ numbers(int32_t first, int32_t step)
 }
 
 static bool
-holds(const void *memory, int32_t first, int32_t step)
+has_values(const void *memory, int32_t first, int32_t step)
 {
     int32_t host[N];
     bool same = double_device_read(host, memory, sizeof host) == 0;
@@ -135,7 +135,7 @@ threads_may_run_one_graph_at_once(void)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK(double_faults() == 0);
-    CHECK(holds(x, 2 * TIMES, 0));
+    CHECK(has_values(x, 2 * TIMES, 0));
     graph_close(graph);
 }
 
@@ -214,7 +214,7 @@ run_and_close(struct graph *graph, struct status *status)
 {
     const int result = check_nothing_is_written_later(c, graph_run(graph, status), status);
     graph_close(graph);
-    CHECK(result < 0 || holds(c, 4, 6));
+    CHECK(result < 0 || has_values(c, 4, 6));
     return result;
 }
 
@@ -249,7 +249,7 @@ add_as_a_batch(struct status *status)
 {
     const struct device_batch batch = batch_of_halves();
     const int result = check_nothing_is_written_later(c, device_add_batch(&batch, status), status);
-    CHECK(result < 0 || holds(c, 4, 6));
+    CHECK(result < 0 || has_values(c, 4, 6));
     return result;
 }
 

@@ -11,7 +11,7 @@
 #include "host/add.h"
 #include "host_reference.h"
 
-/* A few pages between two that nobody may touch. */
+/* A few pages between two guard pages. */
 enum { ROOM = 16 << 10 };
 
 static char *
@@ -24,7 +24,7 @@ guarded_room(void)
     return memory + page;
 }
 
-/* Where an array lies in its room: so many components from the beginning, or from the end. */
+/* Where an array is in its room: that many components from the beginning, or from the end. */
 struct placement {
     bool at_end;
     size_t components;
@@ -138,9 +138,8 @@ every_float16_is_added_as_the_reference(void)
     }
 }
 
-/* Alone in an array, so that its flags are its own and the padding of a short vector could not hide behind them. */
-/* Adds the element at the beginning of b, of so many components, to n components of a; c lies `beside` components
- * behind the beginning of its room. The repeated element ends where its room ends. */
+/* Adds the element at the beginning of b, of `components` components, to n components of a; c begins `beside`
+ * components after the beginning of its room. The repeated element ends where its room ends. */
 static void
 check_repeated(const struct rooms *rooms, const struct host_simd *simd, bool streaming, enum component component,
                size_t components, size_t n, size_t beside)

@@ -54,10 +54,10 @@ every_component_is_added_by_both(void)
             struct arrays arrays = arrays_new(component, bytes[i] / component_size[component], 7);
             double_reset((unsigned)i);
             CHECK(add_slowly(&arrays, 3, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
+            CHECK(fp_flags == 0 && has_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
             memset(arrays.c, 0xee, arrays.bytes);
             CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
+            CHECK(fp_flags == 0 && has_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
             CHECK((double_calls("cudaLaunchKernel") > 0) == (bytes[i] >= SHARED - 8), "%zu bytes", bytes[i]);
             arrays_free(&arrays);
         }
@@ -99,7 +99,7 @@ a_fast_processor_leaves_the_gpu_nothing(void)
     const struct plan plan = hybrid_plan(&arrays, 1);
     double_reset(0);
     double_clock(1);
-    CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && has_sum(&arrays));
     CHECK(double_calls("cudaLaunchKernel") == 0);
     double_clock(0);
     arrays_free(&arrays);
@@ -113,11 +113,11 @@ the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid(void)
     unsigned fp_flags;
     for (int pinned = 0; pinned <= 7; pinned += 7) {
         struct arrays before = arrays_new(COMPONENT_F32, MIB, pinned), arrays = arrays_new(COMPONENT_F32, MIB, 7);
-        CHECK(transfer_add(&before.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&before));
+        CHECK(transfer_add(&before.plan, NULL, &fp_flags, &status) == 0 && has_sum(&before));
         for (int time = 0; time < 2; time++) {
             double_reset(0);
             memset(arrays.c, 0xee, arrays.bytes);
-            CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
+            CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && has_sum(&arrays));
             CHECK(double_calls("cudaLaunchKernel") > 0, "pinned %d, time %d", pinned, time);
         }
         arrays_free(&before);
@@ -133,7 +133,7 @@ add_again(struct status *status)
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
     const int result = add_slowly(&failing, 1, &fp_flags, status);
-    CHECK(result < 0 || holds_sum(&failing));
+    CHECK(result < 0 || has_sum(&failing));
     CHECK(result != -1 || *(unsigned char *)failing.c == 0xee);
     CHECK((result == TRANSFER_SPOILED) == (result < 0 && strstr(status->text, "output is undefined")));
     memset(failing.c, 0x55, failing.bytes);

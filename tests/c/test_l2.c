@@ -15,14 +15,14 @@
 enum { LINE = 128, ROOM = 1 << 20, MIB = 1 << 20 };
 
 struct lines {
-    size_t held, demoted;
+    size_t evict_last, demoted;
 };
 
 static struct lines
 lines_of(const unsigned char *start, size_t bytes)
 {
     struct lines lines;
-    double_l2(start, bytes, &lines.held, &lines.demoted);
+    double_l2(start, bytes, &lines.evict_last, &lines.demoted);
     return lines;
 }
 
@@ -46,7 +46,7 @@ check_operand(unsigned char *operand, size_t bytes, size_t demoted, const char *
     unsigned char *first = up_to_line(from), *last = down_to_line(end);
     if (first < last) {
         const struct lines whole = lines_of(first, (size_t)(last - first));
-        CHECK(whole.held == 0, "%s: %zu lines are left held", what, whole.held);
+        CHECK(whole.evict_last == 0, "%s: %zu lines are not demoted", what, whole.evict_last);
         CHECK(demoted == 0 || whole.demoted > 0, "%s", what);
         /* All that was loaded with evict_last: every line but those of the components that one thread each adds. */
         CHECK(demoted == 0 || whole.demoted + 2 >= (size_t)(last - first) / LINE, "%s: %zu of %zu lines", what,
@@ -98,7 +98,7 @@ check_call(struct memory *m, enum component component, struct placement at, size
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s", what);
     check_operand(a, bytes, demoted, what);
     check_operand(b, bytes, demoted, what);
-    CHECK(lines_of(c, bytes).held == 0 && lines_of(c, bytes).demoted == 0, "%s: c is only written", what);
+    CHECK(lines_of(c, bytes).evict_last == 0 && lines_of(c, bytes).demoted == 0, "%s: c is only written", what);
     CHECK(double_faults() == 0, "%s", what);
 }
 
@@ -150,7 +150,7 @@ test_only_the_end_is_demoted(void)
         check_call(&m, COMPONENT_F32, at, N + i, 64, END);
         const struct lines kept = lines_of(up_to_line(m.a + MARGIN) + LINE + at.a, start);
         CHECK(kept.demoted == 0, "%zu lines", kept.demoted);
-        CHECK(kept.held >= start / LINE - 1, "%zu lines", kept.held);
+        CHECK(kept.evict_last >= start / LINE - 1, "%zu lines", kept.evict_last);
     }
     memory_close(&m);
 }
@@ -165,17 +165,17 @@ test_nothing_is_demoted_where_nothing_is_to_be(void)
     memset(b, 0, ROOM);
     struct add_call call = {.component = COMPONENT_F32, .a = a, .b = b, .c = c, .n = 1000, .loads = LOADS_EVICT_LAST};
     CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
-    CHECK(lines_of(m.a, ROOM).demoted == 0 && lines_of(m.a, ROOM).held == (4000 + LINE - 1) / LINE);
+    CHECK(lines_of(m.a, ROOM).demoted == 0 && lines_of(m.a, ROOM).evict_last == (4000 + LINE - 1) / LINE);
 
     double_reset(1);
     call.loads = LOADS_PLAIN;
     call.demoted = ROOM;
     CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
-    CHECK(lines_of(m.a, ROOM).demoted == 0 && lines_of(m.a, ROOM).held == 0);
+    CHECK(lines_of(m.a, ROOM).demoted == 0 && lines_of(m.a, ROOM).evict_last == 0);
     memory_close(&m);
 }
 
-/* The link's call, which alone asks for flags, neither holds nor demotes, and is right for any alignment. */
+/* The link's call, which alone asks for flags, neither keeps nor demotes lines, and is right for any alignment. */
 static void
 test_a_call_with_flags_loads_plainly(void)
 {
@@ -196,7 +196,7 @@ test_a_call_with_flags_loads_plainly(void)
                                       .demoted = ROOM};
         CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
         CHECK(memcmp(m.c, m.expected, N * sizeof(float)) == 0, "shift %zu", shift);
-        CHECK(lines_of(m.a, ROOM).held == 0 && lines_of(m.a, ROOM).demoted == 0);
+        CHECK(lines_of(m.a, ROOM).evict_last == 0 && lines_of(m.a, ROOM).demoted == 0);
     }
     memory_close(&m);
 }
@@ -224,7 +224,7 @@ chosen(int capability, enum component component, size_t n)
 }
 
 static void
-test_large_calls_hold_and_demote_where_that_was_measured(void)
+test_large_calls_keep_and_demote_lines_where_that_was_measured(void)
 {
     const struct add_call small = chosen(90, COMPONENT_F32, 1 << 20), medium = chosen(90, COMPONENT_F32, 1 << 24);
     const struct add_call twice = chosen(90, COMPONENT_F32, 1 << 25), large = chosen(90, COMPONENT_F32, 1 << 28);
@@ -287,7 +287,7 @@ test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
             CHECK(launch_configs.row[row].block % 32 == 0 && launch_configs.row[row].block <= 1024);
             CHECK(row == 0 || launch_configs.row[row - 1].min_bytes < launch_configs.row[row].min_bytes);
             CHECK((launch_configs.row[row].demoted != 0) == (launch_configs.row[row].loads == LOADS_EVICT_LAST),
-                  "who holds lines gives them back");
+                  "a config that keeps lines also demotes some");
         }
     }
 }
@@ -302,7 +302,7 @@ main(void)
     RUN(test_nothing_is_demoted_where_nothing_is_to_be);
     RUN(test_a_call_with_flags_loads_plainly);
     RUN(test_a_block_of_part_of_a_warp_is_refused);
-    RUN(test_large_calls_hold_and_demote_where_that_was_measured);
+    RUN(test_large_calls_keep_and_demote_lines_where_that_was_measured);
     RUN(test_an_l2_of_50_mib_has_a_table_of_its_own);
     RUN(test_dtypes_that_move_the_same_bytes_go_the_same_way);
     RUN(test_other_capabilities_load_plainly);

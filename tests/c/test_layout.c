@@ -46,7 +46,7 @@ list_elements(struct element *elements, int ndim, const ssize_t *extent, const s
     }
 }
 
-/* An operand whose axes lie in a random order of memory, backwards and with gaps at random. */
+/* An operand whose axes have a random order in memory, backwards and with gaps at random. */
 static void
 draw_strides(ssize_t *strides, int ndim, const ssize_t *shape, ssize_t itemsize, bool packed)
 {

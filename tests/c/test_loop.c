@@ -7,7 +7,7 @@
 
 enum { MOST = 64 << 20 }; /* bytes */
 
-/* Plans n float64, or n and one, into another array. The arrays' addresses stand for memory that is not read. */
+/* Plans n float64, or n and one, into another array. The arrays' addresses are placeholders: nothing is read there. */
 static struct plan
 plan_of(struct loop_call *call, struct addition *addition, size_t n, bool with_one)
 {

@@ -31,14 +31,14 @@ a_block_that_was_not_used_for_five_seconds_goes_back(void)
 static void
 a_thread_that_asks_again_and_again_is_told_when_nothing_is_left(void)
 {
-    void *held = output_pool_take(MIB), *dropped = output_pool_take(2 * MIB);
+    void *kept = output_pool_take(MIB), *dropped = output_pool_take(2 * MIB);
     double_clock(SECOND);
     output_pool_give(dropped);
     CHECK(output_pool_age() && output_pool_counts().kept_blocks == 1);
     double_clock(10 * SECOND);
     CHECK(output_pool_age(), "a block is still in use");
     CHECK(output_pool_counts().kept_blocks == 0 && output_pool_counts().used_blocks == 1);
-    output_pool_give(held);
+    output_pool_give(kept);
     CHECK(!output_pool_age(), "no block is left");
     CHECK(output_pool_counts().kept_bytes == 0);
 }

@@ -1,4 +1,4 @@
-/* Blocks that are cut from huge pages: where they lie, what the system has back when some of them go, and when all. */
+/* Blocks that are cut from huge pages: their addresses, and what the system gets back when some or all of them go. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static unsigned char *block[BLOCKS];
 static atomic_uint lost_us;
 static atomic_llong callers_ns; /* what the last page took the caller, the main thread */
 
-/* The C library's, but workers that fault in pages lose their processors for so long. */
+/* The C library's, but workers that fault in pages lose their processors for `lost_us`. */
 int
 madvise(void *address, size_t bytes, int advice)
 {
@@ -50,7 +50,7 @@ region_of(const void *address)
 
 static bool next_is_aligned;
 
-/* The system's, but the next mapping begins on a huge page, behind a page that nobody may touch. */
+/* The system's, but the next mapping begins on a huge page, after a guard page. */
 void *
 mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
 {
@@ -88,7 +88,7 @@ count_bytes(long bytes[2])
         bytes[i] *= sysconf(_SC_PAGESIZE);
 }
 
-/* Whether the flags of the mapping that holds an address include this one. */
+/* Whether the flags of the mapping around an address include this one. */
 static bool
 mapping_has(const void *address, const char *flag)
 {
@@ -212,7 +212,7 @@ system_backs_pages(void)
     return does;
 }
 
-/* Pages that no block has come to, at most, while a region is cut up into blocks of so many bytes. */
+/* Pages that no block has come to, at most, while a region is cut up into blocks of `bytes` bytes. */
 static size_t
 pages_ahead(size_t bytes)
 {
@@ -290,7 +290,7 @@ backed_of_four(void)
     return backed;
 }
 
-/* Once, for a worker that loses its processor for so long: the batch takes longer than four pages take the caller, by
+/* Once, for a worker that loses its processor for a time: the batch takes longer than four pages take the caller, by
  * `least` to `most` ns. What earlier batches have saved makes up for 10 ms. On a loaded machine the caller may be done
  * before a worker comes, or lose its own processor, so it is tried for ten seconds. */
 static void

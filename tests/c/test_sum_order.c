@@ -46,7 +46,7 @@ view_of(const struct expected *expected, const ssize_t *strides, ssize_t *shape,
 }
 
 static void
-test_sums_lie_as_the_rule_has_it(void)
+test_sums_have_the_rules_order(void)
 {
     for (size_t row = 0; row < sizeof table / sizeof *table; row++) {
         const struct expected *expected = &table[row];
@@ -79,7 +79,7 @@ test_operands_without_strides_are_in_c_order(void)
 int
 main(void)
 {
-    RUN(test_sums_lie_as_the_rule_has_it);
+    RUN(test_sums_have_the_rules_order);
     RUN(test_operands_without_strides_are_in_c_order);
     return check_report();
 }

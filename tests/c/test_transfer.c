@@ -15,7 +15,7 @@ enum { MIB = 1 << 20 };
 /* Pinned memory of up to 16 MiB too. */
 static const struct transfer_options by_copies = {.way = TRANSFER_COPIES};
 
-/* What is small and pinned is read where it lies, unless copies are asked for. */
+/* What is small and pinned is read in place, unless copies are asked for. */
 static void
 pinned_memory_is_added_in_every_way(void)
 {
@@ -35,14 +35,14 @@ pinned_memory_is_added_in_every_way(void)
         const struct transfer_options options = {.way = cases[i].way};
         double_reset((unsigned)i);
         CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
-        CHECK(fp_flags == 0 && holds_sum(&arrays) && double_faults() == 0, "case %zu", i);
+        CHECK(fp_flags == 0 && has_sum(&arrays) && double_faults() == 0, "case %zu", i);
         const long copies = double_calls("cudaMemcpyAsync");
         CHECK(cases[i].copies < 0 ? copies == 0 : copies >= cases[i].copies, "case %zu: %ld copies", i, copies);
         arrays_free(&arrays);
     }
 }
 
-/* Adds with an array whose first and last bytes are page-locked, so many of each. */
+/* Adds with an array whose first `first` and last `second` bytes are page-locked. */
 static void
 add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
 {
@@ -57,7 +57,7 @@ add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
     CHECK(!second || cudaHostRegister(memory + BYTES - second, second, cudaHostRegisterPortable) == cudaSuccess);
     CHECK(transfer_memory_pinned(memory, BYTES) == pinned, "%zu and %zu bytes", first, second);
     CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
-    CHECK(holds_sum(&arrays) && double_faults() == 0, "%zu and %zu bytes", first, second);
+    CHECK(has_sum(&arrays) && double_faults() == 0, "%zu and %zu bytes", first, second);
     CHECK((double_calls("cudaMemcpyAsync") == 0) == (pinned && way == TRANSFER_BEST), "%zu and %zu", first, second);
     CHECK(cudaHostUnregister(memory) == cudaSuccess);
     CHECK(!second || cudaHostUnregister(memory + BYTES - second) == cudaSuccess);
@@ -104,7 +104,7 @@ chunk_boundaries_are_seamless(void)
             for (int more = -1; more <= 1; more++) {
                 struct arrays arrays = arrays_new(COMPONENT_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
                 CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
-                CHECK(holds_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
+                CHECK(has_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
                 arrays_free(&arrays);
             }
 }
@@ -117,7 +117,7 @@ chunks_stop_growing(void)
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_I64, 100 * MIB / sizeof(int64_t), 7);
     CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
-    CHECK(holds_sum(&arrays) && double_faults() == 0);
+    CHECK(has_sum(&arrays) && double_faults() == 0);
     arrays_free(&arrays);
 }
 
@@ -132,7 +132,7 @@ any_legal_order_gives_the_sum(void)
             double_reset(seed);
             memset(arrays.c, 0xee, arrays.bytes);
             CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(holds_sum(&arrays), "pinned %d seed %u", pinned, seed);
+            CHECK(has_sum(&arrays), "pinned %d seed %u", pinned, seed);
             CHECK(double_faults() == 0);
         }
         arrays_free(&arrays);
@@ -145,7 +145,7 @@ a_small_transfer_takes_little(void)
     struct status status;
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_F32, 256, 0);
-    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && has_sum(&arrays));
     CHECK(live_now().streams == 1 && live_now().pinned_blocks == 1);
     arrays_free(&arrays);
 }
@@ -158,7 +158,7 @@ a_release_frees_all_and_the_next_transfer_starts_again(void)
     transfer_release();
     for (int i = 0; i < 3; i++) {
         struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
-        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && has_sum(&arrays));
         arrays_free(&arrays);
         const struct transfer_counts kept = transfer_counts();
         CHECK(live_now().streams > 0 && live_now().pinned_blocks > 0);
@@ -209,7 +209,7 @@ a_release_leaves_the_ring_of_a_transfer_that_runs(void)
     const struct transfer_options options = {.threads = 1, .observer = &observer};
     struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
     alarm(20);
-    CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0 && has_sum(&arrays));
     alarm(0);
     CHECK(released == 0 && transfer_release() > 0 && transfer_release() == 0 && double_faults() == 0);
     arrays_free(&arrays);
@@ -223,7 +223,7 @@ transfer_again_and_again(void *argument)
     unsigned fp_flags;
     for (int i = 0; i < 10; i++) {
         struct arrays arrays = arrays_new(COMPONENT_I32, MIB / 4 + 1, pinned);
-        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && has_sum(&arrays));
         arrays_free(&arrays);
     }
     return NULL;
@@ -267,7 +267,7 @@ transfer(struct status *status)
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
     if (transfer_add(&failing.plan, options, &fp_flags, status) == 0) {
-        CHECK(holds_sum(&failing));
+        CHECK(has_sum(&failing));
         return 0;
     }
     if (!strstr(status->text, "output is undefined"))

@@ -81,7 +81,7 @@ all_are(const void *array, size_t bytes, unsigned char value)
 }
 
 static inline bool
-holds_sum(const struct arrays *arrays)
+has_sum(const struct arrays *arrays)
 {
     return memcmp(arrays->c, arrays->expected, arrays->bytes) == 0;
 }

@@ -1,7 +1,7 @@
 """Device addition: numpy.add's values for every dtype, size and alignment, in the right kind of array, on the device
 that the operands are on.
 
-Operands are DeviceArrays and another library's memory behind a __cuda_array_interface__.
+Operands are DeviceArrays and another library's memory with a __cuda_array_interface__.
 """
 
 import sys
@@ -206,7 +206,7 @@ def test_what_is_lent_without_elements_is_given_back_at_once(double, foreign):
     assert lent.deleted == lent.given == 4
 
 
-def test_what_is_lent_on_many_slow_streams_is_held_until_they_are_done(double, driver, foreign):
+def test_what_is_lent_on_many_slow_streams_is_kept_until_they_are_done(double, driver, foreign):
     lent = [DLPackArray(foreign(np.zeros(1000, np.float32))) for _ in range(40)]
     others = [[foreign(np.zeros(1000, np.float32)) for _ in "bc"] for _ in lent]
     double.fail("cudaEventQuery", 1, 600, True)  # none is ready
@@ -219,7 +219,7 @@ def test_what_is_lent_on_many_slow_streams_is_held_until_they_are_done(double, d
     assert [array.deleted for array in lent] == [array.given for array in lent]
 
 
-def test_events_behind_what_is_lent_are_used_again(double, driver, foreign):
+def test_events_after_what_is_lent_are_used_again(double, driver, foreign):
     lent, out, events = DLPackArray(foreign(np.zeros(1000, np.float32))), foreign(np.zeros(1000, np.float32)), []
     for _ in range(60):
         vecadd.add(lent, lent, out)

@@ -174,12 +174,12 @@ def test_a_failing_cuda_call_leaks_nothing_and_the_next_call_works(double, devic
     arrays = [vecadd.to_device(np.full(10, i, "float32")) for i in range(3)]
     elsewhere = foreign(np.ones(10, "float32"), stream=stream)
     ys = [elsewhere] * len(arrays)
-    held = _core.memory_counts()
+    counts = _core.memory_counts()
     double.fail(call, nth, 999)
     with contextlib.suppress(RuntimeError, MemoryError):
         vecadd.add_many(arrays, ys)
     double.reset(nth)
-    assert _core.memory_counts() == held
+    assert _core.memory_counts() == counts
     assert_same_values(vecadd.add_many(arrays, ys)[2].numpy(), np.full(10, 3, "float32"))
 
 

@@ -146,7 +146,7 @@ def test_arrays_from_before_may_be_dropped_in_a_capture(driver, foreign, stream)
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
     before = _core.memory_counts()
     total = vecadd.add(x, y, stream=stream)
-    held = vecadd.memory_stats()
+    stats = vecadd.memory_stats()
     with driver.capture(stream) as graph:
         vecadd.add(x, y, out)
         del total
@@ -155,7 +155,7 @@ def test_arrays_from_before_may_be_dropped_in_a_capture(driver, foreign, stream)
     assert_same_values(out.numpy(), A + 2 * B)
     assert _core.memory_counts() == before
     again = vecadd.add(x, y, stream=stream)
-    assert vecadd.memory_stats() == held
+    assert vecadd.memory_stats() == stats
     assert_same_values(again.numpy(), A + B)
 
 
@@ -286,7 +286,7 @@ def test_a_plan_on_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver,
 
 
 def test_an_array_is_exported_to_a_stream_that_captures(device, driver, foreign, stream):
-    """PyTorch's from_dlpack within torch.cuda.graph, say."""
+    """For example PyTorch's from_dlpack within torch.cuda.graph."""
     x, y, out = vecadd.to_device(A), foreign(B, stream=stream), foreign(np.zeros_like(A), stream=stream)
     driver.synchronize(0)
     with driver.capture(stream) as graph:
@@ -323,7 +323,7 @@ LARGE = np.arange(100_000, dtype=np.int32)
 
 
 def one_of_a_library(work):
-    """DLPack's arrays are held until an event has been reached, which later additions ask for."""
+    """DLPack's arrays are kept until an event has been reached, which later additions ask for."""
     for _ in range(3):
         vecadd.add(DLPackArray(work.x), DLPackArray(work.x), work.out)
 

@@ -11,7 +11,7 @@ import vecadd
 
 A = np.arange(1000, dtype=np.float32)
 
-# In a process whose first GPU nobody uses: each line works on the second one.
+# In a process that does not use its first GPU: each line works on the second one.
 ON_THE_SECOND = """
 import threading
 import numpy as np, vecadd, foreign
@@ -85,7 +85,7 @@ def test_work_on_the_second_gpu_makes_no_context_on_the_first(second_device, run
 
 
 def test_another_librarys_context_is_current_again(second_device, driver):
-    """Behind work on another GPU, whose context takes its place meanwhile."""
+    """After work on another GPU, whose context takes its place meanwhile."""
     with driver.another_context() as context:
         x = vecadd.to_device(A, second_device)
         for _ in range(2):
@@ -116,7 +116,7 @@ def add_on_two_streams(driver, foreign):
     assert_same_values(out.numpy(), A + A)
 
 
-def test_additions_go_on_behind_a_context_that_has_ended(driver, foreign):
+def test_additions_go_on_after_a_context_that_has_ended(driver, foreign):
     """With it end its events and streams, which vecadd must not use in another one."""
     add_on_two_streams(driver, foreign)
     for _ in range(3):

@@ -242,7 +242,7 @@ def test_mixing_with_host_arrays_is_a_type_error(device, operation):
 @pytest.mark.parametrize(
     "read", [np.asarray, np.array, lambda x: np.array(x, dtype="f4")], ids=["asarray", "array", "array of dtype"]
 )
-def test_numpy_never_reads_it_behind_ones_back(device, read):
+def test_numpy_never_reads_it_without_being_asked(device, read):
     with pytest.raises(TypeError, match=r"\.numpy\(\)"):
         read(vecadd.to_device(np.zeros(3)))
 
@@ -267,20 +267,20 @@ def test_repr_names_shape_dtype_and_device(device):
     assert "cuda:0" in text
 
 
-def test_memory_is_counted_while_it_is_held(device):
+def test_memory_is_counted_while_it_is_alive(device):
     before = _core.memory_counts()
     x = vecadd.to_device(np.zeros(1000, np.float32))
-    held = _core.memory_counts()
-    assert held["device_blocks"] == before["device_blocks"] + 1
-    assert held["device_bytes"] >= before["device_bytes"] + 4000
+    counts = _core.memory_counts()
+    assert counts["device_blocks"] == before["device_blocks"] + 1
+    assert counts["device_bytes"] >= before["device_bytes"] + 4000
     del x
     assert _core.memory_counts() == before
 
 
 def test_it_may_be_dropped_by_another_thread(device):
     before = _core.memory_counts()
-    held = [vecadd.to_device(np.zeros(1000))]
-    thread = threading.Thread(target=held.clear)
+    arrays = [vecadd.to_device(np.zeros(1000))]
+    thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
     assert _core.memory_counts() == before
@@ -293,7 +293,7 @@ def test_it_takes_part_in_garbage_collection_of_cycles(device):
     holder = Holder()
     holder.itself, holder.array = holder, vecadd.to_device(np.zeros(10))
     del holder
-    # The device fixture collects garbage and compares what is held.
+    # The device fixture collects garbage and compares what is allocated.
 
 
 def test_copy_to_a_second_device(second_device):

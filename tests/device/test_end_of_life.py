@@ -1,12 +1,12 @@
-"""The end of a process that holds all that vecadd gives away: status 0, nothing on stderr, no hang.
+"""The end of a process that has all that vecadd gives away: status 0, nothing on stderr, no hang.
 
-A forked child holds the same and makes no CUDA call, which the double would say on stderr.
+A forked child has the same and makes no CUDA call, which the double would say on stderr.
 """
 
 import pytest
 from conftest import ON_DOUBLE
 
-HELD = f"""
+OBJECTS = f"""
 import gc, os, sys, threading, warnings
 import numpy as np, vecadd
 import foreign
@@ -15,7 +15,7 @@ a = np.arange(100_000, dtype=np.float32)
 driver = foreign.open_driver({ON_DOUBLE})
 x = vecadd.to_device(a)
 y = vecadd.to_device(a)
-held = dict(
+objects = dict(
     view=x[::2],
     sum=x + x,
     pinned=vecadd.empty_pinned(10, "f4"),
@@ -26,18 +26,18 @@ held = dict(
     lent=foreign.DLPackArray(foreign.ForeignArray(driver, a)),
 )
 for _ in range(3):
-    held["plan"](), held["many"]()
-held["of lent"] = vecadd.add(held["lent"], held["lent"])  # its owner is kept until the kernel is done
+    objects["plan"](), objects["many"]()
+objects["of lent"] = vecadd.add(objects["lent"], objects["lent"])  # its owner is kept until the kernel is done
 """
 
 WAYS = {
     "at the end": "",
     "sys.exit": "sys.exit(0)",
     "os._exit": "os._exit(0)",
-    "in sys": "sys.vecadd_held = held; del held, x, y",
-    "in a cycle": "held['itself'] = held; del held, x, y",
-    "dropped": "del held, x, y; gc.collect(); vecadd._core.release()",
-    "in an exit handler": "import atexit; atexit.register(lambda: (held.clear(), vecadd._core.release()))",
+    "in sys": "sys.vecadd_objects = objects; del objects, x, y",
+    "in a cycle": "objects['itself'] = objects; del objects, x, y",
+    "dropped": "del objects, x, y; gc.collect(); vecadd._core.release()",
+    "in an exit handler": "import atexit; atexit.register(lambda: (objects.clear(), vecadd._core.release()))",
 }
 
 THREADS = """
@@ -58,31 +58,31 @@ if pid == 0:
     sys.exit(0)
 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 assert status == 0, status
-assert (held["of lent"].numpy() == a + a).all()
-held["plan"]()
+assert (objects["of lent"].numpy() == a + a).all()
+objects["plan"]()
 assert (y.numpy() == a + a).all()
 """
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_process_ends_with_all_of_it(device, child, way):
-    assert child(f"{HELD}\n{WAYS[way]}").stderr == ""
+    assert child(f"{OBJECTS}\n{WAYS[way]}").stderr == ""
 
 
 @pytest.mark.parametrize("way", ["at the end", "sys.exit", "os._exit"])
 def test_process_ends_while_threads_add(device, child, way):
-    assert child(f"{HELD}\n{THREADS}\n{WAYS[way]}").stderr == ""
+    assert child(f"{OBJECTS}\n{THREADS}\n{WAYS[way]}").stderr == ""
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_forked_child_ends_with_all_of_it_and_makes_no_cuda_call(device, child, way):
-    assert child(HELD + IN_A_CHILD.format(leave=WAYS[way])).stderr == ""
+    assert child(OBJECTS + IN_A_CHILD.format(leave=WAYS[way])).stderr == ""
 
 
 @pytest.mark.parametrize("way", ["sys.exit", "os._exit"])
 def test_forked_child_of_a_process_whose_threads_add(device, child, way):
     code = IN_A_CHILD.format(leave=f"assert (vecadd.add(a, a) == a + a).all(); {WAYS[way]}")
-    assert child(HELD + THREADS + code).stderr == ""
+    assert child(OBJECTS + THREADS + code).stderr == ""
 
 
 @pytest.mark.parametrize("way", ["at the end", "dropped", "in a cycle"])
@@ -98,7 +98,7 @@ except vecadd.DeviceLostError:
 else:
     raise AssertionError("no error")
 """
-    assert child(f"{HELD}\n{lost}\n{WAYS[way]}").stderr == ""
+    assert child(f"{OBJECTS}\n{lost}\n{WAYS[way]}").stderr == ""
 
 
 def test_forked_child_after_an_error_that_stays(double, child):
@@ -110,5 +110,5 @@ try:
 except vecadd.DeviceLostError:
     pass
 """
-    leave = IN_A_CHILD.format(leave="sys.exit(0)").partition("assert (held")[0]
-    assert child(f"{HELD}\n{lost}\n{leave}").stderr == ""
+    leave = IN_A_CHILD.format(leave="sys.exit(0)").partition("assert (objects")[0]
+    assert child(f"{OBJECTS}\n{lost}\n{leave}").stderr == ""

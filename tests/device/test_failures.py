@@ -129,7 +129,7 @@ OTHERS = {
 }
 
 
-# Routes that hold on to what was lent until a later call, or release, finds the GPU done with it.
+# Routes that keep what was lent until a later call, or release, finds the GPU done with it.
 LENT = {
     "lent by DLPack": lambda work: vecadd.add(Lent(work.device), Lent(work.device)).numpy(),
     "lent by DLPack into out": lambda work: vecadd.add(Lent(work.device), work.device, Lent(work.out)).array.numpy(),
@@ -159,15 +159,15 @@ TRANSFERS = {
 }
 
 
-def held(double):
+def allocated(double):
     return _core.memory_counts(), double.live()
 
 
-def holds_no_more(double, before):
-    """Whether no more is held than before, garbage aside; collecting it takes longer than most tests."""
-    if held(double) != before:
+def is_as_before(double, before):
+    """Whether no more is allocated than before, garbage aside; collecting it takes longer than most tests."""
+    if allocated(double) != before:
         gc.collect()
-    return held(double) == before
+    return allocated(double) == before
 
 
 def attempt(route, work):
@@ -214,13 +214,13 @@ NAMED = {route.__name__: route for route in ROUTES} | OTHERS | TRANSFERS
 @pytest.mark.parametrize("route", NAMED.values(), ids=NAMED)
 def test_every_call_of_a_route_may_fail_once(route, double, work):
     assert attempt(route, work) is None
-    before = held(double)
+    before = allocated(double)
     made = calls_of(route, double, work)
     assert len(made) >= 3
     errors = []
     for error in each_failing(made, route, double, work):
         errors.append(error)
-        assert holds_no_more(double, before)
+        assert is_as_before(double, before)
     assert any(isinstance(error, RuntimeError) for error in errors)
 
 
@@ -284,7 +284,7 @@ def test_every_allocation_in_c_may_find_no_memory_once(route, double, work):
 @pytest.mark.parametrize("route", TRANSFERS.values(), ids=TRANSFERS)
 def test_a_transfer_rung_that_finds_no_memory_works_again_when_there_is_some(route, double, work):
     attempt(route, work)
-    before = held(double)
+    before = allocated(double)
     for call in ("cudaMalloc", "cudaMallocFromPoolAsync", "cudaMallocManaged", "cudaHostAlloc"):
         double.reset(0)
         double.fail(call, 1, MEMORY_ALLOCATION, True)
@@ -292,21 +292,21 @@ def test_a_transfer_rung_that_finds_no_memory_works_again_when_there_is_some(rou
         assert isinstance(error, MemoryError) or double.calls(call) == 0
         double.reset(0)
         assert attempt(route, work) is None
-        assert holds_no_more(double, before)
+        assert is_as_before(double, before)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
 @pytest.mark.parametrize("status", [INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN])
 def test_calls_that_fail_for_ever_work_again_when_they_do(status, route, double, work):
     attempt(route, work)
-    before = held(double)
+    before = allocated(double)
     for call in calls_of(route, double, work):
         double.reset(0)
         double.fail(call, 1, status, True)
         attempt(route, work)
         double.reset(0)
         assert attempt(route, work) is None
-        assert holds_no_more(double, before)
+        assert is_as_before(double, before)
 
 
 def test_out_is_untouched_when_device_memory_is_short(double, work):

@@ -1,4 +1,4 @@
-"""While a stream's queue is full, no call keeps the GIL: the queue may hold a Python function that wants it.
+"""While a stream's queue is full, no call keeps the GIL: the queue may have a Python function that wants it.
 
 CuPy's launch_host_func queues such functions, and the queue empties only when they have run. On an H200 a call that
 waits for room keeps others waiting, on any stream, that make or destroy an event, a stream or a graph, or allocate.
@@ -22,7 +22,7 @@ x = vecadd.to_device(a) if {started} else None
 called = False
 
 def consume(capsule):
-    "The consumer's half of DLPack; gives what calls the deleter with the GIL held."
+    "The consumer's half of DLPack; gives what calls the deleter with the GIL."
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = ctypes.py_object, ctypes.c_char_p
@@ -56,27 +56,27 @@ CALLS = {
     "strided": ("", "vecadd.add(x[::2], x[1::2])"),
     "two streams": ("", "vecadd.add(theirs, x)"),
     "per-thread stream": ("", "vecadd.add(x, x, stream=2)"),
-    "dropped": ("held = [x + x]", "held.clear()"),
+    "dropped": ("kept = [x + x]", "kept.clear()"),
     "add_many": ("", "vecadd.add_many([x, theirs], [x, x])"),
     "plan": ("plan = vecadd.plan(x, x, out)", "plan()"),
     "plan of lists": ("plan = vecadd.plan([x], [x], [out])", "plan()"),
     "plan made": ("", "vecadd.plan(x, x, out)"),
-    "plan dropped": ("held = [vecadd.plan(x, x, out)]", "held.clear()"),
-    "plan of lists dropped": ("held = [vecadd.plan([x], [x], [out])]", "held.clear()"),
+    "plan dropped": ("kept = [vecadd.plan(x, x, out)]", "kept.clear()"),
+    "plan of lists dropped": ("kept = [vecadd.plan([x], [x], [out])]", "kept.clear()"),
     "lent": ("y = foreign.DLPackArray(theirs)", "vecadd.add(y, x)"),
     "to_device": ("", "vecadd.to_device(a)"),
     "numpy": ("", "x.numpy()"),
     "numpy on a stream": ("", "x.numpy(stream=stream)"),
     "copy": ("", "x.copy()"),
     "exported": ("", "x.__dlpack__(stream=stream, max_version=(1, 0))"),
-    "capsule dropped": ("held = [(x + x).__dlpack__(stream=blocking)]", "held.clear()"),
+    "capsule dropped": ("kept = [(x + x).__dlpack__(stream=blocking)]", "kept.clear()"),
     "capsule consumed": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))", "delete()"),
-    "capsule of a stream that nobody keeps": ("held = [(x + x).__dlpack__(stream=stream)]", "held.clear()"),
+    "capsule of a stream that is not kept": ("kept = [(x + x).__dlpack__(stream=stream)]", "kept.clear()"),
     "page-locked": ("", "vecadd.empty_pinned(100)"),
     "page-locked dropped": ("", "pinned.clear()"),
     "staged": ("", "vecadd.add(a, a, device='cuda')"),
     "pinned": ("", "vecadd.add(*pinned, device='cuda')"),
-    "release": ("held = x + x; del held", "vecadd.release()"),
+    "release": ("kept = x + x; del kept", "vecadd.release()"),
     "memory_stats": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0))); delete()",
                      "vecadd.memory_stats()"),
 }  # fmt: skip

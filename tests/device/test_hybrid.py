@@ -1,4 +1,4 @@
-"""device="hybrid": processor and GPU share host arrays, and nobody can tell who added what."""
+"""device="hybrid": processor and GPU share host arrays, and the sum does not show which added what."""
 
 import numpy as np
 import pytest

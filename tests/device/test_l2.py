@@ -24,7 +24,7 @@ def given_back() -> int:
     return int(_core.gpu_facts()[0]["l2"]) // 60 * 30
 
 
-def test_a_large_addition_holds_its_inputs_and_gives_their_end_back(device: int, double: ModuleType) -> None:
+def test_a_large_addition_keeps_its_inputs_and_gives_their_end_back(device: int, double: ModuleType) -> None:
     a, b = (vecadd.to_device(np.full(LARGE, value, np.int8)) for value in (3, 4))
     total = vecadd.add(a, b)
     assert (total.numpy() == 7).all()
@@ -32,8 +32,8 @@ def test_a_large_addition_holds_its_inputs_and_gives_their_end_back(device: int,
     kept = LARGE // LINE - lines
     for x in (a, b):
         assert double.l2(address(x) + kept * LINE, lines * LINE) == (0, lines)
-        held, demoted = double.l2(address(x), kept * LINE)
-        assert held + demoted == kept
+        evict_last, demoted = double.l2(address(x), kept * LINE)
+        assert evict_last + demoted == kept
         assert demoted <= 32 * 16 // LINE + 1  # a warp's
     assert double.l2(address(total), LARGE) == (0, 0)
 
@@ -45,13 +45,13 @@ def test_a_small_addition_leaves_the_l2_alone(device: int, double: ModuleType) -
 
 
 @pytest.mark.parametrize(
-    ("chosen", "held", "demoted"),
+    ("chosen", "evict_last", "demoted"),
     [({"loads": 1}, False, False), ({"loads": 2}, True, False), ({"loads": 2, "demoted": 1}, True, True)],
     ids=str,
 )
 def test_the_rung_moves_bytes_as_it_is_told(
-    chosen: dict[str, int], held: bool, demoted: bool, device: int, double: ModuleType
+    chosen: dict[str, int], evict_last: bool, demoted: bool, device: int, double: ModuleType
 ) -> None:
     a = vecadd.to_device(np.ones(1 << 19, np.float32))
     assert (ladder.run("tuned", a, a, **chosen, warps=24).numpy() == 2).all()
-    assert tuple(count > 0 for count in double.l2(address(a), a.nbytes)) == (held, demoted)
+    assert tuple(count > 0 for count in double.l2(address(a), a.nbytes)) == (evict_last, demoted)

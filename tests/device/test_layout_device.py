@@ -84,7 +84,7 @@ def operands(draw, driver, shape, seed):
 
 
 def assert_only_the_view_differs(memory, want):
-    """On the device the elements of `want`, a view of memory.host, hold what they hold there, and all else is as it
+    """On the device the elements of `want`, a view of memory.host, are as they are there, and all else is as it
     was."""
     got = np.frombuffer(bytearray(memory.device.memory()), np.uint8)
     here = np.ndarray(want.shape, want.dtype, got, want.ctypes.data - memory.host.ctypes.data, want.strides)

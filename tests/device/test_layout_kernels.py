@@ -82,7 +82,7 @@ TURNED = {
 
 
 def added(driver, a, b):
-    """The form that adds these views into a new array in C order; its sum is held against NumPy's."""
+    """The form that adds these views into a new array in C order; its sum is compared with NumPy's."""
     hosts = [operand if operand.base is None else operand.base for operand in (a, b)]
     memories = [memory_of(driver, np.asarray(host)) for host in hosts]
     left, right = (memory.on_device(view) for memory, view in zip(memories, (a, b), strict=True))

@@ -36,12 +36,12 @@ def test_array_adds_like_any_other(device):
 def test_memory_is_counted_while_a_view_of_it_lives(device):
     before = _core.memory_counts()
     x = vecadd.empty_pinned((100, 10), np.float64)
-    held = _core.memory_counts()
-    assert held["pinned_blocks"] == before["pinned_blocks"] + 1
-    assert held["pinned_bytes"] >= before["pinned_bytes"] + 8000
+    counts = _core.memory_counts()
+    assert counts["pinned_blocks"] == before["pinned_blocks"] + 1
+    assert counts["pinned_bytes"] >= before["pinned_bytes"] + 8000
     view = x[5:, ::2].T
     del x
-    assert _core.memory_counts() == held
+    assert _core.memory_counts() == counts
     view[...] = 1
     del view
     gc.collect()

@@ -143,8 +143,8 @@ def test_what_is_lent_comes_back_as_often_as_it_was_taken(device, driver, foreig
 
 
 def test_a_release_that_python_could_not_be_asked_for_leaves_room_to_ask_for_the_next(double, device):
-    """A deleter, which may not wait, has the main thread give memory back: by a pending call, of which there is room
-    for so many."""
+    """A deleter, which may not wait, has the main thread give memory back: by a pending call, of which Python
+    takes a limited number."""
     nothing = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
     large = np.zeros(1 << 20, np.uint8)  # beyond what is kept for the next array
     before = double.live().device_blocks

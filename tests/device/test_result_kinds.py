@@ -1,4 +1,4 @@
-"""The kind of a sum: an array of the first device operand's library, whichever side a number stands on.
+"""The kind of a sum: an array of the first device operand's library, whichever side a number is on.
 
 Stand-ins for the libraries' arrays take their places, read by their interface or by DLPack as the real ones are.
 """
@@ -16,7 +16,7 @@ import vecadd
 A = np.arange(12, dtype=np.float32)
 
 
-class Held:
+class Wrapped:
     """A library's array: around memory of the driver's, or around a DeviceArray that the library adopted."""
 
     def __init__(self, memory):
@@ -34,7 +34,7 @@ class Held:
         return self.memory.numpy()
 
 
-class ByInterface(Held):
+class ByInterface(Wrapped):
     @property
     def __cuda_array_interface__(self):
         return self.memory.__cuda_array_interface__
@@ -68,7 +68,7 @@ class NumbaArray(ByInterface):
     __module__ = "numba.cuda.cudadrv"
 
 
-class JAXArray(Held):
+class JAXArray(Wrapped):
     __module__ = "jaxlib"
 
     def devices(self):
@@ -169,7 +169,7 @@ def ids(number):
 
 @pytest.fixture(autouse=True)
 def settled(driver):
-    """Operands that are lent are held until the device is done with them."""
+    """Operands that are lent are kept until the device is done with them."""
     yield
     driver.synchronize(0)
     vecadd.release()

@@ -42,9 +42,9 @@ def each_pair_failing(route, double, work):
 @pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
 def test_two_calls_of_a_route_may_fail(route, double, work):
     assert first.attempt(route, work) is None
-    before = first.held(double)
+    before = first.allocated(double)
     for pair in each_pair_failing(route, double, work):
-        assert first.holds_no_more(double, before), pair
+        assert first.is_as_before(double, before), pair
 
 
 @pytest.mark.parametrize("route", first.LENT.values(), ids=first.LENT)
@@ -52,17 +52,17 @@ def test_what_was_lent_is_let_go_whichever_two_calls_fail(route, double, work):
     assert first.attempt(route, work) is None
     vecadd.release()
     for again in (False, True):  # the first time makes the events that are kept for later
-        before = first.held(double)
+        before = first.allocated(double)
         for pair in each_pair_failing(route, double, work):
             vecadd.release()
             assert _core.memory_counts() == before[0], pair
-        assert not again or first.holds_no_more(double, before)
+        assert not again or first.is_as_before(double, before)
 
 
 @pytest.mark.parametrize("seed", orders(8, 8))
 def test_nothing_of_a_list_is_queued_any_more_when_its_second_launch_has_failed(seed, double, driver, foreign):
     """Its owner may write to out at once, on a stream that nothing of ours has been ordered with."""
-    n = 3 * 1024  # elements of so many pairs that they take two launches
+    n = 3 * 1024  # elements; the pairs take two launches
     own = driver.stream()
     x, out, later = foreign(np.ones(n, np.int32)), foreign(np.zeros(n, np.int32)), foreign(np.full(n, 9, np.int32))
     xs, outs = ([array.window(at, 3) for at in range(0, n, 3)] for array in (x, out))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("double")
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_legacy_stream_of_one_device_holds_up_none_of_another(first, double, driver, foreign):
+def test_the_legacy_stream_of_one_device_delays_none_of_another(first, double, driver, foreign):
     double.devices(2)
     lent = [DLPackArray(foreign(X, device=device), device=(DLPACK_CUDA, device)) for device in (0, 1)]
     outs = [foreign(X, device=device) for device in (0, 1)]
@@ -33,7 +33,7 @@ def test_the_legacy_stream_of_one_device_holds_up_none_of_another(first, double,
     assert [x.deleted for x in lent] == [2, 2]
 
 
-def test_one_threads_stream_holds_up_none_of_another_thread(double, driver, foreign):
+def test_one_threads_stream_delays_none_of_another_thread(double, driver, foreign):
     lent, outs = [DLPackArray(foreign(X)) for _ in range(2)], [foreign(X) for _ in range(2)]
     slow_has_added, quick_is_done = threading.Event(), threading.Event()
 

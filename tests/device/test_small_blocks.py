@@ -1,4 +1,4 @@
-"""Small arrays of the legacy default stream lie in memory that earlier ones left, so that a + b makes no CUDA call for
+"""Small arrays of the legacy default stream are in memory that earlier ones left, so that a + b makes no CUDA call for
 its memory; all else comes from the device's pool."""
 
 import numpy as np
@@ -71,7 +71,7 @@ def test_no_more_than_some_are_kept(double):
     assert double.calls("cudaFreeAsync") == 5
 
 
-def test_kept_blocks_are_held_by_nobody_and_released(double):
+def test_kept_blocks_have_no_owner_and_are_released(double):
     before, live = _core.memory_counts(), double.live()
     a = vecadd.to_device(array(1000))
     del a

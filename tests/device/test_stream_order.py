@@ -360,7 +360,7 @@ def plan_many(x, out, stream):
 @pytest.mark.parametrize("call", [add, add_many, plan, plan_many])
 @pytest.mark.parametrize("kind", [StandIn, pytest.param(Torch, marks=pytest.mark.gpu)], indirect=True)
 def test_memory_of_a_third_stream_is_not_used_again_before_the_sum(kind, driver, foreign, call):
-    """Made on one stream, which nobody has wait for the sum, while another one is current: the allocator is told."""
+    """Made on one stream, which does not wait for the sum, while another one is current: the allocator is told."""
     made_on, stream, run_on, out = kind.stream(), kind.stream(), kind.stream(), foreign(ZEROS)
     x = kind.make(A, made_on)
     driver.synchronize(0)

@@ -147,7 +147,7 @@ def test_interfaces_names_of_the_default_streams_are_understood(stream, driver, 
 @pytest.fixture
 def in_another_thread(driver):
     """Gives what work() gives in a thread of its own. The threads end once the device is done: CUDA (driver 580, on an
-    H200) hangs in the next thread's first call where one ends while its per-thread default stream holds work."""
+    H200) hangs in the next thread's first call where one ends while its per-thread default stream has work."""
     pools = []
 
     def run(work):
@@ -219,11 +219,11 @@ def test_sums_on_the_per_thread_stream_are_used_in_any_thread(
 def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver, foreign, captures, in_another_thread):
     a = numbers(1)
     x, out = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
-    held = []
+    sums = []
     with captured_by_a_third_thread(captures):
-        held.append(vecadd.add(x, x, stream=PER_THREAD))
-        vecadd.add(held[0], x, out, stream=PER_THREAD)
-        in_another_thread(held.clear)
+        sums.append(vecadd.add(x, x, stream=PER_THREAD))
+        vecadd.add(sums[0], x, out, stream=PER_THREAD)
+        in_another_thread(sums.clear)
         for i in range(3):
             in_another_thread(lambda i=i: vecadd.add(x, x, stream=PER_THREAD) is None)
     assert_same_values(out.numpy(), 3 * a)

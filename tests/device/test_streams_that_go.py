@@ -336,7 +336,7 @@ def test_parked_memory_is_bounded(child):
 import numpy as np, vecadd, foreign
 from double import control
 control.capacity(16 << 20)
-driver, held = foreign.open_driver(True), []
+driver, kept = foreign.open_driver(True), []
 a = foreign.ForeignArray(driver, np.ones(1 << 20, np.int8))
 stream = driver.stream()
 most = 0
@@ -347,8 +347,8 @@ for k in range(40):
 assert 2 <= most <= 4, most
 for k in range(3):
     vecadd.add(a, k, stream=stream)
-held = [vecadd.to_device(np.ones(1 << 20, np.int8)) for _ in range(15)]
-assert all((x.numpy() == 1).all() for x in held)
+kept = [vecadd.to_device(np.ones(1 << 20, np.int8)) for _ in range(15)]
+assert all((x.numpy() == 1).all() for x in kept)
 assert control.faults() == 0
 """)
 
@@ -359,8 +359,8 @@ def test_a_plan_on_a_bare_handle_closes_after_its_stream_has_gone(double, driver
     plan = vecadd.plan(x, x, out, stream=stream)
     plan()
     double.stream_destroy(stream)
-    held = x.given - x.deleted
-    assert held > 0
+    kept = x.given - x.deleted
+    assert kept > 0
     del plan
     assert x.deleted == x.given
     assert_same_values(out.numpy(), 2 * A)

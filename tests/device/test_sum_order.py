@@ -1,4 +1,4 @@
-"""The order of a new sum on the device: its axes lie in memory as the operands' do, by the rule of their library.
+"""The order of a new sum on the device: its axes have the operands' order in memory, by the rule of their library.
 
 What all operands then run through alike is one run of memory, and goes to the quickest kernel.
 """

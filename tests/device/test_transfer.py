@@ -217,11 +217,11 @@ def test_page_locked_memory_of_transfers_is_counted_and_given_back(device, kind)
     assert kept() == (0, 0)
     for _ in range(2):
         vecadd.add(a, b, kind(a), device="cuda")
-        held = kept()
-        assert held[0] > 0
+        bytes_kept = kept()
+        assert bytes_kept[0] > 0
         vecadd.add(a, b, kind(a), device="cuda")
-        assert kept() == held, "the same memory serves the next transfer"
-        assert vecadd.release() == held[0]
+        assert kept() == bytes_kept, "the same memory serves the next transfer"
+        assert vecadd.release() == bytes_kept[0]
         assert kept() == (0, 0)
 
 
@@ -296,7 +296,7 @@ def test_out_may_be_whatever_numpy_takes(device, make_out):
 
 
 def test_a_transfer_after_one_that_failed_writes_its_own_sum_and_nothing_else(double, device):
-    """The slots that the chunks go through stay for the next transfer, with what they held when it failed."""
+    """The slots that the chunks go through stay for the next transfer, with what was in them when it failed."""
     dtype = np.dtype("float32")
     long, a, b = np.ones(100_003, dtype), values(dtype, 10, 1), values(dtype, 10, 2)
     for _ in range(3):

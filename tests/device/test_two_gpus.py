@@ -43,7 +43,7 @@ KINDS = ["DeviceArray", "interface", "DLPack"]
 
 
 def finish(driver):
-    """All work is done, and vecadd has let go of what it held for it."""
+    """All work is done, and vecadd has released what it kept for it."""
     for device in (FIRST, SECOND):
         driver.synchronize(device)
     _core.release()

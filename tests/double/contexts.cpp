@@ -79,7 +79,7 @@ cudaGetDevice(int *found)
     });
 }
 
-/* Whether a call that was made to fail has changed what is current all the same: nobody may rely on either. */
+/* Whether a call that was made to fail has changed what is current all the same: code may rely on neither. */
 static bool
 has_changed_it()
 {

@@ -10,7 +10,7 @@
 
 /* The control interface goes past failures, counts and the state of the driver. */
 static std::unique_lock<std::mutex>
-hold()
+lock_machine()
 {
     return std::unique_lock<std::mutex>(the_machine().mutex);
 }
@@ -21,7 +21,7 @@ double_reset(unsigned seed)
     double_fail_allocation(0);
     double_clock(0);
     double_on_file_call(nullptr);
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     m.failures.clear();
     m.delays.clear();
@@ -41,14 +41,14 @@ double_reset(unsigned seed)
 void
 double_fail(const char *call, int nth, int status, int forever)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().failures.push_back({call, nth, static_cast<cudaError_t>(status), forever != 0});
 }
 
 void
 double_delay(const char *call, int microseconds)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().delays[call] = std::chrono::microseconds(microseconds);
     the_machine().delayed = true;
 }
@@ -56,42 +56,42 @@ double_delay(const char *call, int microseconds)
 void
 double_capacity(size_t bytes)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().capacity = bytes;
 }
 
 void
 double_peer_access(int possible)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().peer_access = possible != 0;
 }
 
 void
 double_memory_pools(int supported)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().memory_pools = supported != 0;
 }
 
 void
 double_flip_copies(int count)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().flipped_copies = count;
 }
 
 void
 double_report_earlier(int status)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().earlier = static_cast<cudaError_t>(status);
 }
 
 int
 double_take_errors(void)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     ++m.era;
     return std::exchange(m.threads_with_errors, 0);
@@ -112,7 +112,7 @@ double_waiting(void)
 long
 double_calls(const char *call)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     const auto &calls = the_machine().calls;
     const auto found = calls.find(call);
     return found == calls.end() ? 0 : found->second;
@@ -121,7 +121,7 @@ double_calls(const char *call)
 long
 double_faults(void)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     return the_machine().faults;
 }
 
@@ -129,7 +129,7 @@ void
 double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
             size_t *graphs)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     const machine &m = the_machine();
     *device_blocks = *device_bytes = *pinned_blocks = *streams = 0;
     for (const auto &[address, block] : m.blocks)
@@ -146,35 +146,35 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
 }
 
 void
-double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted)
+double_l2(const void *start, size_t bytes, size_t *evict_last, size_t *demoted)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     const auto &lines = the_machine().evict_last;
     const uintptr_t begin = reinterpret_cast<uintptr_t>(start);
-    *held = *demoted = 0;
+    *evict_last = *demoted = 0;
     for (uintptr_t line = begin / 128; bytes && line <= (begin + bytes - 1) / 128; ++line)
         if (const auto found = lines.find(line); found != lines.end())
-            ++*(found->second ? held : demoted);
+            ++*(found->second ? evict_last : demoted);
 }
 
 void
 double_devices(int count)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().devices = std::min<int>(count, MAX_DEVICES);
 }
 
 void
 double_driver(int version)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     the_machine().driver = version;
 }
 
 void *
 double_device_malloc(int device, size_t bytes)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     m.contexts.at(m.primary[device]).active = true;
     return block_new(m, bytes, memory_kind::foreign, device)->start;
@@ -183,7 +183,7 @@ double_device_malloc(int device, size_t bytes)
 void
 double_device_free(void *memory)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const block_ptr found = block_at(m, memory);
     if (!found)
@@ -195,7 +195,7 @@ double_device_free(void *memory)
 int
 double_device_split(void *memory, size_t bytes, int device)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const block_ptr first = block_at(m, memory);
     if (!first || first->start != memory || bytes == 0 || bytes >= first->bytes)
@@ -245,7 +245,7 @@ double_current_context(void)
 int
 double_device_write(void *device, const void *host, size_t bytes)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     if (bytes == 0)
         return 0;
@@ -259,7 +259,7 @@ double_device_write(void *device, const void *host, size_t bytes)
 int
 double_device_read(void *host, const void *device, size_t bytes)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     if (bytes == 0)
         return 0;
@@ -273,7 +273,7 @@ double_device_read(void *host, const void *device, size_t bytes)
 void *
 double_stream_create(int device, int nonblocking)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const stream_ptr made = stream_new(m, device, !nonblocking);
     made->foreign = true;
@@ -287,7 +287,7 @@ double_stream_create(int device, int nonblocking)
 int
 double_stream_destroy(void *handle)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const auto found = m.stream_handles.find(reinterpret_cast<uintptr_t>(handle));
     if (found == m.stream_handles.end())
@@ -300,7 +300,7 @@ double_stream_destroy(void *handle)
 int
 double_stream_synchronize(void *handle)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
     finish(m, stream->tail);
@@ -310,7 +310,7 @@ double_stream_synchronize(void *handle)
 int
 double_copy_async(void *target, const void *source, size_t bytes, void *handle)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     machine &m = the_machine();
     const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
     work_ptr queued;
@@ -320,7 +320,7 @@ double_copy_async(void *target, const void *source, size_t bytes, void *handle)
 void
 double_synchronize(int device)
 {
-    const auto lock = hold();
+    const auto lock = lock_machine();
     finish_device(the_machine(), device);
 }
 

@@ -1,4 +1,4 @@
-"""The tests' hold on the CUDA-runtime double: double.h in Python, on the module that is loaded as vecadd._core."""
+"""The tests' interface to the CUDA-runtime double: double.h in Python, on the module that is loaded as vecadd._core."""
 
 import ctypes
 import functools
@@ -113,7 +113,7 @@ def memory_pools(supported: bool) -> None:
 
 
 def flip_copies(count: int) -> None:
-    """So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed."""
+    """The next ``count`` copies from device to device arrive with bit 2 of their middle byte wrong, and succeed."""
     _library().double_flip_copies(count)
 
 
@@ -173,10 +173,10 @@ def live() -> Live:
 
 
 def l2(pointer: int, nbytes: int) -> tuple[int, int]:
-    """How many 128-byte lines of the range kernels loaded with evict_last since the reset: (held still, demoted)."""
-    held, demoted = _SIZE(), _SIZE()
-    _library().double_l2(pointer, nbytes, held, demoted)
-    return held.value, demoted.value
+    """How many 128-byte lines of the range kernels loaded with evict_last since the reset: (not demoted, demoted)."""
+    evict_last, demoted = _SIZE(), _SIZE()
+    _library().double_l2(pointer, nbytes, evict_last, demoted)
+    return evict_last.value, demoted.value
 
 
 def devices(count: int) -> None:
@@ -217,7 +217,7 @@ def driver(version: int) -> None:
 
 
 def device_malloc(device: int, nbytes: int) -> int:
-    """The address of another library's memory on a device; at its end begins memory that nobody may touch."""
+    """The address of another library's memory on a device; at its end begins memory that may not be touched."""
     pointer = _library().double_device_malloc(device, nbytes)
     assert pointer is not None
     return int(pointer)

@@ -12,7 +12,7 @@ enum {
     FIRST_PCI_BUS = 0x41
 };
 
-/* Needs no driver and works in a forked child, where another thread may have held the lock for ever. */
+/* Needs no driver and works in a forked child, where another thread may have taken the lock for ever. */
 static cudaError_t
 give_version(const char *name, int *version, int value)
 {
@@ -155,7 +155,7 @@ cudaDeviceCanAccessPeer(int *can, int device, int peer)
     });
 }
 
-/* Every pair has a link of rank 0 with atomic operations, as GPUs behind one NVLink switch have. */
+/* Every pair has a link of rank 0 with atomic operations, as GPUs on one NVLink switch have. */
 cudaError_t
 cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int device, int peer)
 {

@@ -1,5 +1,5 @@
-/* The tests' hold on the CUDA-runtime double: exported from build/double/_core.abi3.so, called by control.py and by the
- * C tests.
+/* The tests' interface to the CUDA-runtime double: exported from build/double/_core.abi3.so, called by control.py and
+ * by the C tests.
  *
  * The double is a small machine whose rules are those of the CUDA runtime, taken at their strictest. Device memory
  * cannot be touched by host code. Streams are queues: work runs only when something waits for it, in a random order
@@ -40,7 +40,7 @@ void double_peer_access(int possible);
 /* Whether devices have stream-ordered memory, which some virtual GPUs lack: 1 after a reset. */
 void double_memory_pools(int supported);
 
-/* So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed. */
+/* The next `count` copies from device to device arrive with bit 2 of their middle byte wrong, and succeed. */
 void double_flip_copies(int count);
 
 /* How many bytes each device has for allocations, those that there are included: 8 GiB after a reset. What is freed in
@@ -56,8 +56,8 @@ void double_fail_allocation(int nth);
 /* How many they have asked for since. */
 long double_allocations(void);
 
-/* From now on our objects read a clock of their own, which goes on by so many nanoseconds each time that it is read: a
- * time that they take is how often they have looked. 0: the real clock. */
+/* From now on our objects read a clock of their own, which goes on by that many nanoseconds each time that it is read:
+ * a time that they take is how often they have looked. 0: the real clock. */
 void double_clock(long long nanoseconds);
 
 /* Called for each pread and pwrite of our objects, in whatever thread makes it, before it is made. It
@@ -67,7 +67,7 @@ typedef int double_file_call(const char *call, long long offset, size_t bytes);
 void double_on_file_call(double_file_call *call);
 
 /* While the queues are full (1), a call that queues work, or takes the lock of the context that a launch into a full
- * queue holds, waits: those that did on an H200, whatever the stream. 0 lets them go on. */
+ * queue has taken, waits: those that did on an H200, whatever the stream. 0 lets them go on. */
 void double_fill_queues(int full);
 
 /* How many calls wait so now. */
@@ -85,8 +85,8 @@ void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blo
                  size_t *graphs);
 
 /* What kernels asked of the L2 since the reset: how many 128-byte lines with a byte in the range were loaded with
- * evict_last and are still held so, and how many were demoted after their last such load. */
-void double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted);
+ * evict_last and are still marked so, and how many were demoted after their last such load. */
+void double_l2(const void *start, size_t bytes, size_t *evict_last, size_t *demoted);
 
 /* Another library sets bytes of a device's L2 aside for memory that persists there. 0, or a cudaError_t. */
 int double_persisting(int device, size_t bytes);

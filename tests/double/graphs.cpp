@@ -1,5 +1,5 @@
 /* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, memory, and events that
- * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. What ends a
+ * lead from stream to stream; what else could be captured is a fault, because no test needs it yet. What ends a
  * capture is conformance/captures.c's table. */
 #include "double.h"
 
@@ -101,9 +101,9 @@ capture_node(stream &stream, std::function<void()> run, work_kind kind)
 {
     std::vector<graph_node> &nodes = stream.capturing->captured.nodes;
     graph_node node = {std::move(run), kind, stream.captured_tail, {}};
-    const bool behind_a_kernel =
+    const bool after_a_kernel =
         node.after.size() == 1 && nodes[node.after[0]].kind != work_kind::other && kind == work_kind::programmatic;
-    if (behind_a_kernel)
+    if (after_a_kernel)
         std::swap(node.after, node.prerequisites);
     nodes.push_back(std::move(node));
     stream.captured_tail = {nodes.size() - 1};

@@ -55,8 +55,9 @@ make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 /* Whether a kernel begins when the kernel ahead of it in its stream has ended, or may begin before. */
 enum class launch_order { serial, programmatic };
 
-/* l2.cpp. What cuda/ptx.cuh's twins tell of: 16 bytes were loaded with evict_last; a line of 128 bytes was demoted. */
-void l2_holds(const void *vector);
+/* l2.cpp. What cuda/ptx.cuh reports in the double: 16 bytes were loaded with evict_last; a line of 128 bytes was
+ * demoted. */
+void l2_keeps_last(const void *vector);
 void l2_demotes(const void *line);
 
 /* A kernel and its arguments. */
@@ -66,16 +67,16 @@ struct kernel_call {
 };
 
 /* launch.cpp. Queues the kernel, and deletes `call` when it has run or is not going to. `pointers` are `count`
- * arguments, null where one is no pointer: they are held against what is allocated when the kernel runs. */
+ * arguments, null where one is no pointer: they are compared with what is allocated when the kernel runs. */
 cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order, const kernel_call *call,
                           const void *const *pointers, unsigned count);
 
-/* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
+/* launch.cpp. In a kernel: runs to their ends the kernels that this one was allowed to overtake. */
 void double_wait_for_prerequisites();
 
 /* queue.cpp. In a kernel that keeps every multiprocessor full until *open is set: no other kernel begins until then.
  * Where nothing else is left to run that somebody waits for, the kernel's time is over, and *expired is set. */
-void hold_on_cpu(const unsigned *open, unsigned *expired);
+void blockade_on_cpu(const unsigned *open, unsigned *expired);
 
 /* griddepcontrol.wait. Other kernels may run here, in variables that are this one's. */
 inline void

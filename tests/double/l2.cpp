@@ -50,7 +50,7 @@ double_persisting(int device, size_t bytes)
 
 /* Under the machine's lock: kernels run inside the call that waits for them. */
 void
-l2_holds(const void *vector)
+l2_keeps_last(const void *vector)
 {
     the_machine().evict_last[reinterpret_cast<uintptr_t>(vector) / LINE] = true;
 }

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <iterator>
 
-/* The managed memory that the pointers lie in: from the launch until somebody has waited, the host may not touch it. So
- * it is where the host and the device may not use managed memory at once; where they may, this is only stricter. */
+/* The managed memory that the pointers point to: from the launch until a wait for it, the host may not touch it. That
+ * is the rule where the host and the device may not use managed memory at once; where they may, this is only stricter.
+ */
 static std::vector<block_ptr>
 take_from_host(machine &m, const std::vector<const void *> &pointers)
 {

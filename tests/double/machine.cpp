@@ -69,7 +69,7 @@ delay(machine &m, const char *name)
         std::this_thread::sleep_for(time);
 }
 
-/* Nothing is counted, because another thread of the parent's may have held the lock for ever. */
+/* Nothing is counted, because another thread of the parent's may have taken the lock for ever. */
 cudaError_t
 refuse_in_child(const char *name)
 {

@@ -46,7 +46,7 @@ enum class work_kind { other, kernel, programmatic };
 
 /* A piece of queued work. It may run once everything it comes after is done. A programmatic kernel may also run while
  * the kernels in `prerequisites` have not: where it waits for them they are run, and where it does not they are left.
- * Every kernel is taken to have triggered at once, since nobody may rely on a later trigger. */
+ * Every kernel is taken to have triggered at once, since code may not rely on a later trigger. */
 struct work {
     std::vector<std::shared_ptr<work>> after;
     std::vector<std::shared_ptr<work>> prerequisites;
@@ -56,7 +56,7 @@ struct work {
     bool ready = false; /* may run, as of the last look */
     std::chrono::steady_clock::time_point finished;
 
-    /* Done, and so is what it began ahead of. */
+    /* It is done, and so is the work that it overtook. */
     bool settled() const;
 };
 using work_ptr = std::shared_ptr<work>;
@@ -185,10 +185,10 @@ struct machine {
     int threads_with_errors = 0;       /* that cudaGetLastError would tell of */
     unsigned era = 0;                  /* one more each time that the tests forget all threads' errors */
 
-    std::vector<work_ptr> pending;       /* in the order of the calls */
-    work_ptr running;                    /* the kernel or copy that runs now */
-    const unsigned *hold_open = nullptr; /* of the kernel that keeps every multiprocessor full */
-    unsigned *hold_expired = nullptr;
+    std::vector<work_ptr> pending;           /* in the order of the calls */
+    work_ptr running;                        /* the kernel or copy that runs now */
+    const unsigned *blockade_open = nullptr; /* of the kernel that keeps every multiprocessor full */
+    unsigned *blockade_expired = nullptr;
     stream_ptr legacy[MAX_DEVICES];
     std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
     uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */
@@ -230,7 +230,7 @@ void machine_shape(machine &m); /* devices and driver as the environment says */
 /* machine.cpp. A CUDA call: under the lock, after what may keep it from happening. */
 bool forked_child();
 void delay(machine &m, const char *name);      /* without the lock: other threads' calls go on */
-cudaError_t refuse_in_child(const char *name); /* on stderr: nobody may make a CUDA call there */
+cudaError_t refuse_in_child(const char *name); /* on stderr: no CUDA call is allowed there */
 cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
 cudaError_t call_leave(machine &m, const char *name, cudaError_t error);
 cudaError_t take_last_error(machine &m, bool clear);

@@ -30,7 +30,7 @@ mapping::mapping(size_t wanted, bool device) : bytes(round_up(wanted, PAGE))
     allow(!device);
 }
 
-/* The pages go back, the addresses do not: whoever still uses them is stopped. */
+/* The pages go back, the addresses do not: code that still uses them is stopped. */
 mapping::~mapping()
 {
     mmap(base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

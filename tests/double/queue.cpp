@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-/* A real queue holds about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
+/* A real queue takes about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
  */
 static constexpr size_t MAX_PENDING = 256;
 
@@ -59,7 +59,7 @@ work::settled() const
            std::all_of(prerequisites.begin(), prerequisites.end(), [](const work_ptr &w) { return w->settled(); });
 }
 
-/* Whoever comes after a kernel also comes after those that it began ahead of. */
+/* What comes after a kernel also comes after those that it overtook. */
 void
 come_after(work &later, const work_ptr &earlier)
 {
@@ -158,20 +158,20 @@ ancestry(const work_ptr &target)
 }
 
 void
-hold_on_cpu(const unsigned *open, unsigned *expired)
+blockade_on_cpu(const unsigned *open, unsigned *expired)
 {
     machine &m = the_machine();
-    m.hold_open = open;
-    m.hold_expired = expired;
+    m.blockade_open = open;
+    m.blockade_expired = expired;
 }
 
-/* A hold ends with its memory too. */
+/* A blockade ends with its memory too. */
 static bool
-is_held(machine &m)
+is_blockaded(machine &m)
 {
-    if (m.hold_open && (!block_at(m, m.hold_open) || *m.hold_open))
-        m.hold_open = nullptr;
-    return m.hold_open != nullptr;
+    if (m.blockade_open && (!block_at(m, m.blockade_open) || *m.blockade_open))
+        m.blockade_open = nullptr;
+    return m.blockade_open != nullptr;
 }
 
 /* Runs one piece of work that may run: one that is needed, or any. */
@@ -180,14 +180,14 @@ run_some(machine &m, const std::unordered_set<const work *> &needed, bool any)
 {
     std::vector<size_t> ready;
     mark_ready(m);
-    const bool held = is_held(m);
+    const bool blockaded = is_blockaded(m);
     for (size_t i = 0; i < m.pending.size(); ++i)
         if (m.pending[i]->ready && (any || needed.count(m.pending[i].get())) &&
-            !(held && m.pending[i]->kind != work_kind::other))
+            !(blockaded && m.pending[i]->kind != work_kind::other))
             ready.push_back(i);
-    if (held && ready.empty()) {
-        *m.hold_expired = 1;
-        m.hold_open = nullptr;
+    if (blockaded && ready.empty()) {
+        *m.blockade_expired = 1;
+        m.blockade_open = nullptr;
         return;
     }
     run_one(m, ready[m.below(static_cast<unsigned>(ready.size()))]);
@@ -209,7 +209,7 @@ finish(machine &m, work_ptr target)
     m.streams.erase(std::remove_if(m.streams.begin(), m.streams.end(), over), m.streams.end());
 }
 
-/* What a kernel's wait is for: that its prerequisites have ended, and not what they themselves began ahead of. Nothing
+/* What a kernel's wait is for: that its prerequisites have ended, and not those that they overtook. Nothing
  * but what that needs may run in the middle of the kernel. */
 void
 finish_prerequisites(machine &m)

@@ -28,7 +28,7 @@ size_of(CUtensorMapDataType type)
     case CU_TENSOR_MAP_DATA_TYPE_UINT64:
         return 8;
     default:
-        return 0; /* what nobody here uses */
+        return 0; /* unused here */
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-/* Copies the box of a two-dimensional map that begins at (x, y), zeros for what lies beyond the array. A map that
+/* Copies the box of a two-dimensional map that begins at (x, y), zeros for what is beyond the array. A map that
  * cuTensorMapEncodeTiled did not make, and a target that is not 128-byte aligned, is a fault. */
 void double_copy_box(void *target, const CUtensorMap *map, int x, int y);
 

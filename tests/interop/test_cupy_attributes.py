@@ -69,7 +69,7 @@ def current_stream(device):
 def cupy(foreign, monkeypatch):
     """A module `cupy` whose arrays are in the driver's memory; array(x) makes one."""
     if "cupy" in sys.modules:
-        pytest.skip("this process has met the real one's type, which test_cupy.py and test_stream_order.py hold")
+        pytest.skip("this process has met the real one's type, which test_cupy.py and test_stream_order.py test")
     module = ModuleType("cupy")
     module.ndarray = FakeArray
     module.cuda = SimpleNamespace(get_current_stream=current_stream)

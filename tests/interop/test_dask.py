@@ -182,7 +182,7 @@ LABELLED: dict[str, tuple[Any, Any]] = {
     "data sets": (xr.Dataset({"u": LEFT, "v": RIGHT}), xr.Dataset({"v": LEFT, "u": RIGHT, "w": LEFT})),
     "a data set and an array": (xr.Dataset({"u": LEFT, "v": LEFT}), RIGHT),
     "an array and a data set": (RIGHT, xr.Dataset({"u": LEFT, "v": LEFT})),
-    "an array and a data set whose coordinates stand in another order": (LEFT[:, ::-1], xr.Dataset({"u": LEFT})),
+    "an array and a data set whose coordinates are in another order": (LEFT[:, ::-1], xr.Dataset({"u": LEFT})),
 }
 
 

@@ -62,7 +62,7 @@ def block(dtype: str, seed: int, rows: int, number: int) -> np.ndarray:
 
 
 def make(dtype: str, seed: int, rows: int, spread: int, block_id: tuple[int, int]) -> Any:
-    """Makes a block, where a task runs: on each of so many devices in turn."""
+    """Makes a block, where a task runs: on each device in turn."""
     with cupy.cuda.Device(block_id[0] % spread):
         return cupy.asarray(block(dtype, seed, rows, block_id[0]))
 

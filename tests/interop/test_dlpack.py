@@ -25,7 +25,7 @@ BOTH, OLD = (0, 1), (0,)
 
 @pytest.fixture
 def lend(foreign):
-    """lend(x, versions, **fields): the NumPy array x in another library's device memory, behind __dlpack__."""
+    """lend(x, versions, **fields): the NumPy array x in another library's device memory, with __dlpack__."""
     return lambda x, versions=BOTH, **fields: DLPackArray(foreign(x), versions, **fields)
 
 
@@ -127,7 +127,7 @@ def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(reques
     finish(driver)
 
 
-def test_tensor_is_held_until_the_kernel_is_done(double, lend, driver):
+def test_tensor_is_kept_until_the_kernel_is_done(double, lend, driver):
     x = lend(np.ones(N))
     for _ in range(3):
         vecadd.add(x, x)
@@ -160,7 +160,7 @@ def test_an_error_of_the_question_does_not_give_a_tensor_back_early(double, lend
     assert x.deleted == 2
 
 
-def test_a_tensor_is_held_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend, driver):
+def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend, driver):
     x = lend(np.ones(N))
     vecadd.to_device(np.ones(N))
     for call in ("cudaEventRecord", "cudaStreamSynchronize", "cudaDeviceSynchronize"):
@@ -173,7 +173,7 @@ def test_a_tensor_is_held_where_the_kernel_can_neither_be_marked_nor_waited_for(
     assert x.deleted == 2
 
 
-def test_a_slow_stream_holds_up_nothing_of_the_others(double, lend, driver):
+def test_a_slow_stream_delays_none_of_the_others(double, lend, driver):
     x, y, slow, quick = lend(np.ones(N)), lend(np.ones(N)), driver.stream(), driver.stream()
     double.fail("cudaEventQuery", 1, 600)  # the one of x, which each addition asks for first
     vecadd.add(x, x, stream=slow)
@@ -402,7 +402,7 @@ def test_device_is_cuda(device):
     assert vecadd.to_device(np.ones(3)).__dlpack_device__() == (DLPACK_CUDA, 0)
 
 
-def test_capsule_holds_the_memory_and_lets_go_of_it(device):
+def test_capsule_keeps_the_memory_and_releases_it(device):
     before = _core.memory_counts()["device_blocks"]
     x = vecadd.to_device(np.ones(N))
     capsules = [x.__dlpack__(max_version=(1, 0)), x.__dlpack__()]

@@ -51,7 +51,7 @@ BAD_HOST_TENSORS = {
 
 
 def on_host(x, **fields):
-    """The NumPy array x behind __dlpack__, as memory of the host, with fields of its tensor replaced."""
+    """The NumPy array x with __dlpack__, as memory of the host, with fields of its tensor replaced."""
     array = SimpleNamespace(pointer=x.ctypes.data, dtype=x.dtype, shape=x.shape)
     return DLPackArray(array, **{"device": (CPU, 0), **fields})
 

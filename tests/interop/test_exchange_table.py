@@ -111,7 +111,7 @@ NEWEST = Table(3, 0, ctypes.addressof(NEW), None, None, None, FROM_OBJECT(), CUR
 capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
-# Three major versions: the one that vecadd knows stands behind two later ones.
+# Three major versions: the one that vecadd knows comes after two later ones.
 Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(NEWEST), CAPSULE, None)
 
 

@@ -35,7 +35,7 @@ def test_a_tensor_that_needs_its_gradient_is_torchs_to_add(tensor, torch):
         vecadd.plan([b, b], [b, a], [b, b])
 
 
-def test_torchs_own_sum_on_another_stream_is_ordered_behind_and_before_the_current_one(tensor, torch, driver):
+def test_torchs_own_sum_on_another_stream_is_ordered_after_and_before_the_current_one(tensor, torch, driver):
     """PyTorch adds on the stream that is current for it. Its allocator is told that the one which was current reads the
     operands, and not the other: that may be destroyed before their memory goes."""
     events, side = [], driver.stream()

@@ -51,7 +51,7 @@ def test_outs_that_are_the_second_operands(lists):
 
 
 def test_tensors_of_one_memory_are_told_apart(tensor):
-    """Their addresses differ alone: one description serves them, and one range of memory holds them."""
+    """Their addresses differ alone: one description serves them, and one range of memory contains them."""
     memories = [tensor(np.arange(36, dtype=np.float32) * scale).memory for scale in (1, 2, 0)]
     lists = [[table.Tensor(memory, A, byte_offset=4 * 12 * i) for i in range(3)] for memory in memories]
     vecadd.add_many(*lists)
@@ -76,7 +76,7 @@ def test_tensors_of_one_memory_are_told_apart(tensor):
     ],
     ids=["shape", "y", "x", "out", "long", "end", "host out", "host y", "host", "none", "negated"],
 )
-def test_outs_are_untouched_by_an_error_wherever_its_pair_stands(tensor, at, change, error, message):
+def test_outs_are_untouched_by_an_error_wherever_its_pair_is(tensor, at, change, error, message):
     lists = [[tensor(x) for _ in range(COUNT)] for x in (A, B, np.zeros_like(A))]
     outs = list(lists[2])
     for each, changed in zip(lists, change(*(each[at] for each in lists)), strict=True):
@@ -106,7 +106,7 @@ def negated(x, y, out):
 
 @pytest.mark.parametrize("at", [0, COUNT // 2, COUNT - 1])
 @pytest.mark.parametrize("kind", ["gradient", "device array", "other library", "strided", "dtype", "unaligned", "type"])
-def test_pairs_that_are_not_alike_are_added_wherever_they_stand(tensor, torch, foreign, monkeypatch, at, kind):
+def test_pairs_that_are_not_alike_are_added_wherever_they_are(tensor, torch, foreign, monkeypatch, at, kind):
     monkeypatch.setattr(table.Tensor, "device", SimpleNamespace(index=0), raising=False)
     xs, ys, outs = ([tensor(x) for _ in range(COUNT)] for x in (A, B, np.zeros_like(A)))
     left = []

@@ -50,7 +50,7 @@ def test_a_compiled_function_of_numpy_arrays_gives_one(compiled):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_a_graph_cannot_hold_is_called_between_graphs(compiled):
+def test_what_a_graph_cannot_contain_is_called_between_graphs(compiled):
     x = np.arange(3.0)
     calls = {
         "where=": lambda x: vecadd.add(x, x, where=[True, False, True], out=np.zeros(3)) * 2,

@@ -105,14 +105,14 @@ def every_other_column(foreign, dtype):
 
 
 @each_dtype
-def test_a_number_that_16_bits_hold_takes_the_faster_kernel(torch, tensor, foreign, dtype):
+def test_a_number_that_fits_16_bits_takes_the_faster_kernel(torch, tensor, foreign, dtype):
     """It is added alike in both."""
     torch.result_type = lambda a, b: f"torch.{dtype}"
     columns = every_other_column(foreign, dtype)[1]
-    held = EVERY.view(dtype).astype(np.float32)
-    held = held[np.isfinite(held)]
-    held = np.array([*held[::41], held.max(), held[held > 0].min()])
-    for numbers, form in ((held, "same_dtype"), (np.nextafter(held, np.float32(7)), "general")):
+    values = EVERY.view(dtype).astype(np.float32)
+    values = values[np.isfinite(values)]
+    values = np.array([*values[::41], values.max(), values[values > 0].min()])
+    for numbers, form in ((values, "same_dtype"), (np.nextafter(values, np.float32(7)), "general")):
         for number in numbers[numbers != 7].tolist():
             assert _core.explain_route(columns, number)["layout"] == form, number
 

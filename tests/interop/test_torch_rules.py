@@ -36,7 +36,7 @@ FORMS = {
 def test_gradients_are_torchs(place, form, dtype):
     """Summed over broadcast axes, and of the operand's own dtype."""
     if dtype.is_complex and form is FORMS["two dtypes"]:
-        pytest.skip("float64 does not hold a complex number")
+        pytest.skip("float64 cannot represent a complex number")
     found = []
     for add in (vecadd.add, torch.add):
         x, y = needing(place, 3, 4, dtype=dtype), needing(place, 3, 4, dtype=dtype)

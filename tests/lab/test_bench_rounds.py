@@ -427,7 +427,7 @@ def test_an_output_that_is_added_to_begins_at_zero(times: int) -> None:
     measurement = Measurement(cell(replace(adding, time=time), n=100), Pattern(FLOAT32), random.Random(0))
     measurement.run(1e-9)
     assert (measurement.timed[0].error, measurement.timed[0].checks) == (None, 2)
-    assert (begun[1], begun[-1]) == (0.0, 0.0)  # of the first round, behind the warm-up, and of the last
+    assert (begun[1], begun[-1]) == (0.0, 0.0)  # of the first round, after the warm-up, and of the last
 
 
 @pytest.mark.parametrize("batch", [1, 3, 7])

@@ -73,7 +73,7 @@ def test_a_degraded_link_is_named() -> None:
     assert width[1].endswith("degraded link: x8 under load, where x16 is possible.")
 
 
-def test_a_link_that_nobody_tells_of_is_unknown() -> None:
+def test_a_link_that_is_not_reported_is_unknown() -> None:
     assert noted(None, LINK[:1]) == [("unknown", "neither nvidia-smi nor sysfs says the link's width.")]
 
 

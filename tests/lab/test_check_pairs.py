@@ -77,7 +77,7 @@ def test_the_links_of_a_gpu_are_those_of_its_own_number(smi: Any, tmp_path: Path
     assert (found[0, 1].rate, found[1, 0].rate) == (pytest.approx(18 * 50e9), pytest.approx(18 * 26.562e9))
 
 
-def test_two_gpus_behind_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
+def test_two_gpus_on_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
     smi("PIX")
     found = topology.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
     assert [each.rate for each in found.values()] == [pytest.approx(31.5e9, rel=1e-3)] * 2

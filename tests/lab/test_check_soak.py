@@ -38,7 +38,7 @@ def soaked(gpus: int, memory: str) -> dict[str, Figure]:
 
 
 def fill(double: Any, nbytes: int) -> None:
-    """Leaves so many bytes of the first device's memory."""
+    """Leaves that many bytes of the first device's memory free."""
     _core.release()
     left, whole = _core.device_memory(0)
     double.capacity(whole - left + nbytes)

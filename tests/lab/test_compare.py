@@ -296,7 +296,7 @@ def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -
 def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(
     same: int, most: int, tmp_path: Path
 ) -> None:
-    """None that is undecided is among them."""
+    """No undecided one is among them."""
     pytest.importorskip("jinja2")
     times = {"slower": 2.0, "faster": 0.5, "undecided": 1.1, **{f"same{at}": 1.0 for at in range(same)}}
     old = run_of(tmp_path / "old.json", [row(name, 1e-3, 0.5 * (name == "undecided")) for name in times])

@@ -23,9 +23,9 @@ CHUNKS = {rung["name"]: rung for rung in _core.rungs()}.get("chunks_reused", {})
 
 def contestants(experiment: str, n: int) -> dict[str, Contestant]:
     """The contestants of an experiment at n elements, by name and parameters."""
-    of = next(of for name, _, of in documents.EXPERIMENTS if name == experiment)
+    cell = next(cell for name, _, cell in documents.EXPERIMENTS if name == experiment)
     machine = Machine(probed={"device": {"gbps": 4000.0, "read_gbps": 4500.0, "write_gbps": 4600.0}})
-    found = of(Options(), machine, n).contestants
+    found = cell(Options(), machine, n).contestants
     named = {" ".join([each.name, *map(str, each.params.get("parameters", {}).values())]): each for each in found}
     assert len(named) == len(found)
     return named

@@ -119,7 +119,7 @@ def test_of_times_errors_load_heat_and_power_more_is_worse(unit: str) -> None:
 
 @pytest.mark.parametrize("count", [5, 6])
 def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers(count: int) -> None:
-    """A GPU behind the other processor has a slower link on every machine."""
+    """A GPU on the other processor has a slower link on every machine."""
     placed = [[100 + at, 100, 101 - at / 2, 60 + at / 2] for at in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
     fleet = [eight(values, f"node{number}") for number, values in enumerate(placed[:count])]
     assert causes(fleet) == {}

@@ -440,12 +440,12 @@ def test_a_rung_that_computes_wrongly_ends_the_judgement() -> None:
 @pytest.mark.parametrize(
     ("n", "seconds", "words"),
     [
-        (1 << 20, 0.99e-6, "1048576 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+        (1 << 20, 0.99e-6, "1048576 elements, where the memory takes 1 us at least, whatever the L2 contains"),
         (1 << 20, 1.99e-6, "1048576 elements, where a kernel that does nothing takes 2 us at least"),
         (1 << 20, 2e-6, None),
         (1024, 1.99e-6, "1024 elements, where a kernel that does nothing takes 2 us at least"),
         (1023, 1.99e-6, None),
-        (1023, 0.99e-6, "1023 elements, where the memory takes 1 us at least, whatever the L2 holds"),
+        (1023, 0.99e-6, "1023 elements, where the memory takes 1 us at least, whatever the L2 contains"),
     ],
 )
 def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
@@ -466,18 +466,18 @@ def test_the_bounds_of_a_time_are_less_than_what_memory_and_launch_take(monkeypa
     timed = Size(10**6, 10**6, 12 * 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
     held: list[float] = []
     monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
-    monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: held.extend(least))
+    monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: limits.extend(least))
     monkeypatch.setattr(run, "_advise", lambda *arguments: ())
     gpu = {"cc_major": 9, "cc_minor": 0, "l2": 2 * 10**6}
     probed = {"device": {"gbps": 100.0}, "launch": {"kernel_seconds": 4e-6}}
     size = run._time_size(SimpleNamespace(itemsize=4), 10**6, gpu, "float32", probed, 3, lambda what: None)  # type: ignore
-    assert held == pytest.approx([10e6 / 105e9, 3.6e-6])
+    assert limits == pytest.approx([10e6 / 105e9, 3.6e-6])
     assert size.limit == pytest.approx(12e6 / 100e9)
 
 
 def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
     """100 us and one and a half times what the contestant took to queue its last call, up to 5 ms of it; 10 ms more
-    where it holds kernels back."""
+    where a blockade delays kernels."""
     nothing = (0,) * 5
     answer = {"regions": [nothing] * 7, "at_rest": nothing, "later": nothing, "persisting": 0, "unordered": False}
     took, asked = iter([2e-3, 1.0, 0.0]), []
@@ -489,11 +489,11 @@ def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
     session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
     room = session.stage(1000)
     for _ in range(3):
-        session.call(room, (0, 0, 0), "here", blocked=True)
+        session.call(room, (0, 0, 0), "here", blockaded=True)
     hows = [question["how"] for question in asked if question["ask"] == "call"]
     delays = [100e-6, 100e-6 + 3e-3, 100e-6 + 7.5e-3]
     assert [how["delay"] for how in hows] == pytest.approx([2e9 * delay for delay in delays], abs=1)
-    assert [how["hold"] for how in hows] == pytest.approx([2e9 * (delay + 9.9e-3) for delay in delays], abs=1)
+    assert [how["blockade"] for how in hows] == pytest.approx([2e9 * (delay + 9.9e-3) for delay in delays], abs=1)
 
 
 def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:

@@ -26,7 +26,7 @@ FAILING = (
     "cudaStreamQuery",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
 )
-FOUND = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "behind out")
+FOUND = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "after out")
 
 
 def operands(dtype: str = "float32") -> np.ndarray[Any, Any]:
@@ -178,7 +178,7 @@ def test_an_exception_of_the_contestant_is_raised(call: Callable[..., dict[str, 
         ({"before": -2}, "before is -2 of 3 versions"),
         ({"now": -1}, "now must be a version"),
         ({"pokes": (0,)}, "pokes need a donor"),
-        ({"pokes": (N,), "donor": 1}, "no index"),
+        ({"pokes": (N,), "donor": 1}, "not the index"),
         ({"pokes": (0,) * 17, "donor": 1}, "more than 16"),
     ],
 )
@@ -232,14 +232,14 @@ def on_a_side_stream(side: Any) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("n", [1, 300, 5000])
-def test_a_held_call_on_a_side_stream_is_seen_whatever_runs_first(n: int, double: Any, device: int) -> None:
+def test_a_call_on_a_side_stream_is_seen_by_a_blockade_whatever_runs_first(n: int, double: Any, device: int) -> None:
     memory = _core.to_device(np.zeros(3 * n, np.float32))
     versions = _core.to_device(np.ones((1, 3, n), np.float32) + np.array([0, 0, 1], np.float32).reshape(3, 1))
     side = double.stream_create(0, 1)
     add = on_a_side_stream(side)
     for seed in range(50):
         double.reset(seed)
-        found = _core.judge_call(add, memory, (0, n, 2 * n), versions, hold=1)
+        found = _core.judge_call(add, memory, (0, n, 2 * n), versions, blockade=1)
         assert found["unordered"] or found["regions"][5][0]
     double.stream_destroy(side)
 
@@ -250,7 +250,7 @@ def waits(a: Any, b: Any, out: Any) -> None:
 
 
 @pytest.mark.parametrize("by", ["a kernel", "a kernel that it waits for", "copies"])
-def test_a_held_call_in_the_order_of_its_stream_is_right(
+def test_a_call_in_the_order_of_its_stream_is_right_in_a_blockade(
     by: str, double: Any, call: Callable[..., dict[str, Any]]
 ) -> None:
     def by_copies(a: Any, b: Any, out: Any) -> None:
@@ -259,30 +259,30 @@ def test_a_held_call_in_the_order_of_its_stream_is_right(
     contestants = {"a kernel": right, "a kernel that it waits for": waits, "copies": by_copies}
     for seed in range(20):
         double.reset(seed)
-        found = call(contestants[by], before=1, delay=1000, hold=1000)
+        found = call(contestants[by], before=1, delay=1000, blockade=1000)
         assert wrong(found) == {}
         assert not found["unordered"]
 
 
-def test_a_held_call_that_raises_lets_the_gpu_go(double: Any, call: Callable[..., dict[str, Any]]) -> None:
+def test_a_call_that_raises_ends_the_blockade(double: Any, call: Callable[..., dict[str, Any]]) -> None:
     def raising(a: Any, b: Any, out: Any) -> None:
         raise LookupError("of its own")
 
     call(right)
     before = double.live()
     with pytest.raises(LookupError, match="of its own"):
-        call(raising, hold=1000)
+        call(raising, blockade=1000)
     assert double.live() == before
     assert wrong(call(right)) == {}
 
 
 @pytest.mark.parametrize("function", FAILING)
-def test_a_call_that_fails_leaves_nothing_behind(function: str, double: Any, device: int) -> None:
+def test_a_call_that_fails_leaks_nothing(function: str, double: Any, device: int) -> None:
     memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
     _core.judge_call(right, memory, START, versions)
     before = double.live()
     double.fail(function, 2 if function in ("cudaEventRecord", "cudaMemcpyAsync", "cudaLaunchKernel") else 1, 2)
     with pytest.raises((MemoryError, RuntimeError)):
-        _core.judge_call(right, memory, START, versions, hold=1000)
+        _core.judge_call(right, memory, START, versions, blockade=1000)
     assert double.live() == before
     assert wrong(_core.judge_call(right, memory, START, versions)) == {}

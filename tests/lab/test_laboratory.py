@@ -30,7 +30,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where recorded results are: empty."""
+    """The folder of recorded files: empty."""
     monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
     return tmp_path
 

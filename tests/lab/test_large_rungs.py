@@ -36,7 +36,7 @@ class Operands:
     def __init__(self) -> None:
         self.dtype = ""
 
-    def of(self, dtype: str) -> "Operands":
+    def with_dtype(self, dtype: str) -> "Operands":
         if dtype != self.dtype:
             self.__dict__.clear()
             a, b = numbers(dtype, N, 7), numbers(dtype, N, 11)
@@ -68,7 +68,7 @@ def test_a_rung_adds_more_than_2_to_the_31_elements(name: str, runtime: str | No
         pytest.skip(f"would take {seconds:.0f} s")
     if _machine.memory_available() < 4 * array or gpu["memory"] < 4 * array:
         pytest.skip(f"needs {4 * array / 1e9:.0f} GB of memory, on the host and on the GPU")
-    of = operands.of(dtype)
-    (_core.poison if rung["sum"] == "written" else _core.clear)(of.out)
-    _core.run_rung(name, of.a, of.b, of.out)
-    assert np.array_equal(of.out.numpy(), of.sum)
+    given = operands.with_dtype(dtype)
+    (_core.poison if rung["sum"] == "written" else _core.clear)(given.out)
+    _core.run_rung(name, given.a, given.b, given.out)
+    assert np.array_equal(given.out.numpy(), given.sum)

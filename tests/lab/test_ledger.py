@@ -97,7 +97,7 @@ def test_a_row_that_is_not_recorded_leaves_the_claim_open_and_is_named(expressio
     ],
 )  # fmt: skip
 def test_an_expression_has_nothing_else(expression: str) -> None:
-    with pytest.raises(ValueError, match="is no number, text, list, operator or operation"):
+    with pytest.raises(ValueError, match="is not a number, text, list, operator or operation"):
         evaluate(expression, Recorded(MADE_UP).operations)
 
 

@@ -161,7 +161,7 @@ def test_each_limit_is_read_from_the_figure_of_its_name(part, names):
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
-def test_what_replaces_a_run_is_what_the_recorded_runs_measured(name):
+def test_the_defaults_without_a_run_are_what_the_recorded_runs_measured(name):
     files = (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json")
     runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
     measured = [value for run in runs if (value := getattr(run, name)) is not None]
@@ -203,7 +203,7 @@ def test_curves_are_read_from_lists_beside_their_bytes():
         limits.seconds("host_add_one", 1)
 
 
-# The probes of a GPU: what they measure is in order, and a call that fails leaves nothing behind.
+# The probes of a GPU: what they measure is in order, and a call that fails leaks nothing.
 
 
 UNKNOWN = 999
@@ -333,7 +333,7 @@ def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device,
 
 
 def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch):
-    """A probe that lay in memory that the link reaches slowly does not bound the cells behind a better one."""
+    """A probe in memory that the link reaches slowly does not bound cells in memory that it reaches faster."""
     ahead = [(50.0, 40.0, 75.0), MemoryError("no page-locked memory"), (1.0, 1.0, 1.0), (50.0, 40.0, 74.0)]
     rates = iter([*ahead, (45.0, 55.0, 100.0), (1.0, 1.0, 1.0)])
 
@@ -384,12 +384,12 @@ def test_the_rate_and_the_latency_of_the_memory_grow_with_the_bytes_in_flight(gp
     facts = _core.gpu_facts()[gpu]
     found = _core.probe("loaded", gpu, 8 * facts["l2"], 5)
     idle = _core.probe("latency", gpu)["dram"]
-    held, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
-    assert (np.diff(held[held > 0]) > 0).all()
+    in_flight, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
+    assert (np.diff(in_flight[in_flight > 0]) > 0).all()
     assert idle / 2 < seconds[0] < 3 * idle
     assert seconds[-1] > 2 * seconds[0]
     assert rates[-1] > 10 * rates[0]
-    np.testing.assert_allclose(held * facts["multiprocessors"], seconds * rates, rtol=1e-6)  # Little's law
+    np.testing.assert_allclose(in_flight * facts["multiprocessors"], seconds * rates, rtol=1e-6)  # Little's law
 
 
 @pytest.mark.gpu
@@ -502,7 +502,7 @@ NBYTES = 4 * N
 
 
 def of_document(up, kernel, down):
-    """Limits by which uploads, kernel and download of N elements take so many seconds, both ways undisturbed."""
+    """Limits by which uploads, kernel and download of N elements take that many seconds, both ways undisturbed."""
     rate = 3 * NBYTES / (kernel - 1e-6)
     free = dict.fromkeys(("kernel", "block", "turnaround", "l1", "l2", "page", "dram", "stream"), 1e-12)
     return replace(

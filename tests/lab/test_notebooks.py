@@ -1,4 +1,4 @@
-"""The notebooks: they run from top to bottom where there is no GPU, have no output, and speak of what exists.
+"""The notebooks: they run from top to bottom where there is no GPU, contain no output, and mention only what exists.
 
 They share a kernel, which takes two seconds to start and to import what all import; with VECADD_TEST_KERNELS=each every
 one has its own, as a reader's has.

@@ -82,7 +82,7 @@ def test_all_wrong_words_are_counted_and_some_are_told(made: Callable[[], Any]) 
     [
         (np.zeros(3, np.float32), "address", ValueError, "x has 12 bytes; a pattern takes whole words of 8 bytes"),
         (np.zeros(0, np.uint64), "address", ValueError, "x has 0 bytes"),
-        (np.zeros(8, np.uint64), "stripes", ValueError, "there is no pattern 'stripes': it is 'address', 'inverse'"),
+        (np.zeros(8, np.uint64), "stripes", ValueError, "unknown pattern 'stripes': it is 'address', 'inverse'"),
         (np.zeros((4, 4), np.uint64)[:, ::2], "address", TypeError, "contiguous"),
         ([1, 2], "address", TypeError, "contiguous"),
     ],

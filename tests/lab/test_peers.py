@@ -163,7 +163,7 @@ def test_peers_on_the_device_are_compared_with_ours(
     assert f"peer-{stage} torch float32 " in printed
 
 
-def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(
+def test_additions_one_after_the_other_are_compared_in_rows_of_their_own(
     run: Callable[..., dict[str, Figure]],
 ) -> None:
     rows = run("device", torch_that_adds_by(np.add))
@@ -173,7 +173,7 @@ def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(
 
 
 class Queue:
-    """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, so many times; queueing takes
+    """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, that many times; queueing takes
     ``takes`` seconds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, awake: int = 0, takes: float = 0.0) -> None:

@@ -114,7 +114,7 @@ def test_the_file_has_all_that_the_profiler_said(profiler: Callable[[str], Path]
     ids=lambda spec: spec.rung,
 )
 def test_the_child_runs_every_kind_of_rung(spec: ProfiledRung, device: int) -> None:
-    assert ProfiledRung.of(spec.as_dict()) == spec
+    assert ProfiledRung.from_dict(spec.as_dict()) == spec
     child.run_rung(spec)
 
 
@@ -418,7 +418,7 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     except ProfilerUnavailableError as error:
         pytest.skip(f"needs a profiler: {error}")
     found, facts = metrics.select_metrics(launch.raw), _core.rung_facts(rung, "float32", spec.n)
-    assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
+    assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which replaces the counters where they lack
     assert (found["registers"], found["block"], found["grid"]) == (
         max(facts["registers"], 16),  # no thread gets fewer
         facts["block"][0],

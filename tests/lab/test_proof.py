@@ -38,7 +38,7 @@ LEVEL, LEVELS = _core.host_facts()["simd"], _core.host_facts()["simd_levels"]
 
 @cache
 def numbers(dtype: Dtype) -> tuple[list[float], list[int]]:
-    """All finite numbers from 0 on, in order, and their bits; the next power of two stands for what is beyond."""
+    """All finite numbers from 0 on, in order, and their bits; the next power of two represents what is beyond."""
     patterns = np.arange(1 << (8 * dtype.itemsize - 1)).astype(f"u{dtype.itemsize}")
     with np.errstate(invalid="ignore"):  # signalling NaNs
         values = patterns.view(dtype).astype(np.float64)
@@ -175,7 +175,7 @@ def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_command_proves_other_levels_in_processes_of_their_own(tmp_path: Path) -> None:
-    """As it is called: its main module is none that a spawned process can import."""
+    """As it is called: a spawned process cannot import its main module."""
     file = tmp_path / "proof.json"
     command = [sys.executable, "-m", "benchmarks.proof", "--places", "host", "--dtypes", "bool", "--lefts", "1"]
     subprocess.run([*command, "--json", str(file)], cwd=ROOT, check=True, capture_output=True)

@@ -40,7 +40,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_run(path) == Run({"machine": "here"}, [plain_figure(), FAILED], path)
 
 
-def test_each_row_has_a_line_and_so_has_each_field_before_the_rows(tmp_path: Path) -> None:
+def test_each_row_is_on_one_line_and_so_is_each_field_before_the_rows(tmp_path: Path) -> None:
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
     write_run(tmp_path / "x.json", meta, [plain_figure(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
@@ -139,7 +139,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(letter: str, tmp_path: Path)
 
 
 def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
-    """And not at the end of the process, where nobody is left to tell it."""
+    """And not at the end of the process, where no caller is left to catch it."""
     code = (
         "from vecadd.figures import replace_file\n"
         "try:\n    replace_file('-', 'rows')\n"
@@ -153,17 +153,17 @@ def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
-def test_what_is_open_is_written_to_at_its_place_and_not_replaced(name: str, tmp_path: Path) -> None:
+def test_what_is_open_is_written_to_in_place_and_not_replaced(name: str, tmp_path: Path) -> None:
     """`vecadd ... --json /dev/stdout >> log`: the log keeps what it has."""
     (tmp_path / "link").symlink_to("/dev/stdout")
     log = tmp_path / "log"
     log.write_text("earlier\n")
     code = (
-        f"from vecadd.figures import replace_file\nprint('before')\nreplace_file({name!r}, 'rows\\n')\nprint('behind')"
+        f"from vecadd.figures import replace_file\nprint('before')\nreplace_file({name!r}, 'rows\\n')\nprint('after')"
     )
     with log.open("a") as file:
         subprocess.run([sys.executable, "-c", code], env=child_environment(), stdout=file, cwd=tmp_path, check=True)
-    assert log.read_text() == "earlier\nbefore\nrows\nbehind\n"
+    assert log.read_text() == "earlier\nbefore\nrows\nafter\n"
 
 
 def test_a_device_is_not_read() -> None:
@@ -237,9 +237,9 @@ OTHER_KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "a part for a size": ({"n": 1.5}, "rows[1].n is 1.5, not a whole number"),
     "a number for what was checked": ({"checked": 1}, "rows[1].checked is 1, not true or false"),
     "a text for a rate": ({"gbps": "x"}, 'rows[1].gbps is "x", not a whole number or another number or null'),
-    "no number for a rate": ({"gbps": float("nan")}, "gbps is NaN, which is no number in range"),
+    "no number for a rate": ({"gbps": float("nan")}, "gbps is NaN, which is not a number in range"),
     "negative seconds": ({"seconds": -1.0}, "seconds is -1.0, not above zero"),
-    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is no number in"),
+    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is not a number in"),
     "one end of a spread": ({"spread": [1.0]}, "not enough values"),
     "texts for the ends of a spread": ({"spread": ["a", "b"]}, 'spread[0] is "a"'),
 }
@@ -354,7 +354,7 @@ def answering(**tables: list[dict[str, str]]) -> Callable[..., list[dict[str, st
 
 
 def gpu_saying(microseconds: int, errors: int = 0) -> dict[str, str]:
-    """The answer of a GPU that was throttled for so long for each reason since its driver was loaded."""
+    """The answer of a GPU that was throttled for that long for each reason since its driver was loaded."""
     return {machine.ECC_ERRORS: str(errors), **dict.fromkeys(machine.THROTTLING.values(), str(microseconds))}
 
 
@@ -468,7 +468,7 @@ def test_conditions_without_a_gpu_do_not_speak_of_one() -> None:
     assert machine.describe({"load_average": 1.5, "cpus": 2}, gpu=False) == "load average 1.5 on 2 CPUs"
 
 
-def test_what_nobody_says_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_reported_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_machine, "query_nvidia_smi", answering())
     conditions = machine.conditions_since(machine.conditions_now())
     assert conditions["gpu_processes"] is None

@@ -28,7 +28,7 @@ FACTORS = pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.25, 2.0])
 
 
 def slower(figure: Figure, factor: float) -> Figure:
-    """That figure where all takes so many times as long, with a narrow spread."""
+    """That figure where everything takes that many times as long, with a narrow spread."""
     assert figure.seconds is not None
     seconds = factor * figure.seconds
     return replace(figure, value=seconds, spread=(0.999 * seconds, 1.001 * seconds))

@@ -18,7 +18,7 @@ ALWAYS_ALLOCATING = [name for name, rung in RUNGS.items() if rung["allocates"]]
 
 @pytest.fixture
 def operands():
-    """Makes page-locked a and b, and an out that has no sum yet."""
+    """Makes page-locked a and b, and an out without a sum yet."""
 
     def make(n=N):
         a = np.arange(n, dtype=np.float32)
@@ -165,7 +165,7 @@ def test_only_transfer_rungs_have_one(device):
     x = np.zeros(3)
     with pytest.raises(ValueError, match="threads is a host rung; a timeline is of a transfer rung"):
         _core.timeline("threads", x, x, x)
-    with pytest.raises(ValueError, match="there is no rung sideways"):
+    with pytest.raises(ValueError, match="unknown rung sideways"):
         _core.timeline("sideways", x, x, x)
 
 

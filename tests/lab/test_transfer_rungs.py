@@ -246,7 +246,7 @@ def test_chunks_give_the_sum_whatever_of_them_is_timed(device, timed):
         (0, 3, "a kernel a chunk"),
         (1, 3, "a kernel a chunk"),
         (2, 6, "other memory is read before each"),
-        (3, 18, "and behind it, behind an empty kernel, and an empty kernel alone"),
+        (3, 18, "and after it, after an empty kernel, and an empty kernel alone"),
     ],
 )
 def test_other_memory_is_read_only_where_its_row_says(double, device, timed, launches, why):

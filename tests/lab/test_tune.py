@@ -19,10 +19,10 @@ from vecadd.tune import Found, LaunchConfig, Won, candidates, config_for, table
 pytestmark = pytest.mark.no_native
 
 KEY = "GPU-01 driver 13000"
-PLAIN, HELD, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
-ROWS = [(0, PLAIN), (134217728, HELD)]
+PLAIN, EVICT_LAST, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
+ROWS = [(0, PLAIN), (134217728, EVICT_LAST)]
 READ = [("recipe", (0.0, 256.0, 0.0, 0.0)), ("recipe", (134217728.0, 768.0, 1.0, 30.0))]
-SHIPPED = [(0, PLAIN), (1000, HELD)]
+SHIPPED = [(0, PLAIN), (1000, EVICT_LAST)]
 SIZES = [100, 400, 1600, 6400]
 
 Tune = Callable[..., tuple[int, str, str]]
@@ -62,16 +62,16 @@ def found_at(rows: Sequence[tuple[int, LaunchConfig]]) -> list[LaunchConfig]:
 @pytest.mark.parametrize(
     ("won", "expected"),
     [
-        ([], [PLAIN, PLAIN, HELD, HELD]),
-        ([Won(100, FAST)], [FAST, PLAIN, HELD, HELD]),
-        ([Won(400, FAST)], [PLAIN, FAST, HELD, HELD]),
-        ([Won(6400, FAST)], [PLAIN, PLAIN, HELD, FAST]),
-        ([Won(400, FAST), Won(1600, FAST)], [PLAIN, FAST, FAST, HELD]),
+        ([], [PLAIN, PLAIN, EVICT_LAST, EVICT_LAST]),
+        ([Won(100, FAST)], [FAST, PLAIN, EVICT_LAST, EVICT_LAST]),
+        ([Won(400, FAST)], [PLAIN, FAST, EVICT_LAST, EVICT_LAST]),
+        ([Won(6400, FAST)], [PLAIN, PLAIN, EVICT_LAST, FAST]),
+        ([Won(400, FAST), Won(1600, FAST)], [PLAIN, FAST, FAST, EVICT_LAST]),
         ([Won(size, FAST) for size in SIZES], [FAST] * 4),
     ],
     ids=str,
 )
-def test_a_winner_counts_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
+def test_a_winner_applies_around_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
     rows = table(SHIPPED, SIZES, won)
     assert found_at(rows) == expected
     assert rows[0][0] == 0
@@ -80,7 +80,7 @@ def test_a_winner_counts_about_its_size_and_the_build_elsewhere(won: list[Won], 
 
 
 def test_the_builds_own_thresholds_stay_where_nothing_won() -> None:
-    assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, HELD)]
+    assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, EVICT_LAST)]
 
 
 def test_lines_are_kept_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
@@ -96,7 +96,7 @@ def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_sear
     met = {size: config_for(shipped, size) for size in tune.BYTES}
     assert set(met.values()) == {config for _, config in shipped}
     for size, config in met.items():
-        assert config in candidates(size, known["l2"], tune.HOLDS)
+        assert config in candidates(size, known["l2"], tune.EVICT_LAST_CAPABILITY)
 
 
 class Rounds:
@@ -105,13 +105,16 @@ class Rounds:
     l2, memory, capability = 1000, 1 << 40, 90
 
     def __init__(self, ratios: dict[str, tuple[float, float, float]]) -> None:
-        self.of = ratios
+        self.by_dtype = ratios
 
     def ratios(
         self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
     ) -> dict[LaunchConfig, tuple[float, float, float]]:
         del size, reference, seconds
-        return {other: self.of.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2) for other in others}
+        return {
+            other: self.by_dtype.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2)
+            for other in others
+        }
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tune, name, 0.01)
     monkeypatch.setattr(tune, "BYTES", (3 << 12, 3 << 20))
     monkeypatch.setattr(tune, "BLOCKS", (128, 256))
-    monkeypatch.setattr(tune, "HELD_BLOCKS", (768,))
+    monkeypatch.setattr(tune, "EVICT_LAST_BLOCKS", (768,))
     monkeypatch.setattr("vecadd.bench.timing.SETTLE", 0.0)
 
 

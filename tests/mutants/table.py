@@ -58,7 +58,7 @@ MUTANTS = (
         "pthread_mutex_lock(&transferring) != 0",
         "test_transfer",
     ),
-    # The GIL: what may run in the middle of a call, or behind the interpreter's end.
+    # The GIL: what may run in the middle of a call, or after the interpreter's end.
     Mutant(
         "finalizers while a sum is made",
         "csrc/py/calls/result.c",
@@ -68,7 +68,7 @@ MUTANTS = (
         "no_finalizer_runs",
     ),
     Mutant(
-        "the collector behind a sum",
+        "the collector after a sum",
         "csrc/py/calls/result.c",
         "    if (collected)\n        PyGC_Enable();\n    return before;",
         "    return before;",
@@ -359,7 +359,7 @@ MUTANTS = (
         "keep(call, call->plan.stream, true, owners);",
         "(void)owners;",
         "tests/interop/test_dlpack.py",
-        "held_until",
+        "kept_until",
     ),
     Mutant(
         "a slow stream",

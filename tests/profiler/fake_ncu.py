@@ -1,4 +1,4 @@
-"""Stands in for Nsight Compute's `ncu` where a test puts it on PATH: runs the child, and prints pages in its CSV.
+"""Replaces Nsight Compute's `ncu` where a test puts it on PATH: runs the child, and prints pages in its CSV.
 
 The layout of each page is that of ncu 2025.3's `--csv --page raw|details|source --print-units base`: a line of units
 below the raw page's names, a line a metric and a line a rule in the details page, a block a kernel in the source page.

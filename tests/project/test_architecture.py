@@ -18,7 +18,7 @@ from imports import ROOT, imported, modules
 
 pytestmark = pytest.mark.no_native
 
-# From the ground up: a file may include, and call, what lies in its own folder or in one before it.
+# From the ground up: a file may include, and call, what is in its own folder or in one before it.
 FLOORS = (
     "csrc/base",
     "csrc/host",
@@ -76,7 +76,7 @@ def includes() -> Arrows:
 
 @cache
 def calls() -> Arrows:
-    """Which file uses a symbol of which: by nm, of the objects that the extension was linked of."""
+    """Which file uses a symbol of which: by nm, from the objects that make the extension."""
     objects = ROOT / "build" / "release" / "obj"
     built = [path for path in native_sources() if (objects / f"{path}.o").exists()]
     if not built or not shutil.which("nm"):

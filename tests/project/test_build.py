@@ -1,4 +1,4 @@
-"""The build: what it asks for, what it compiles anew, what the extension and the wheel hold and need."""
+"""The build: what it asks for, what it compiles anew, what the extension and the wheel contain and need."""
 
 import email
 import os
@@ -38,7 +38,7 @@ def fake_toolkit(root: Path, version: str = "13.0") -> Path:
 
 @pytest.fixture
 def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without CUDA, as toolkit.py sees it: its usual place and its Python packages lie in this folder."""
+    """A machine without CUDA, as toolkit.py sees it: its usual place and its Python packages are in this folder."""
     monkeypatch.setattr(toolkit, "USUAL_PLACE", tmp_path / "usual")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])
     return tmp_path
@@ -65,7 +65,7 @@ def test_nvcc_is_found_by(folder: str, variable: str, value: str, bare_machine: 
     assert found.cudart_static == bare_machine / folder / "lib64" / "libcudart_static.a"
 
 
-def test_what_the_caller_names_comes_before_what_lies_about(bare_machine: Path) -> None:
+def test_what_the_caller_names_comes_before_what_is_found(bare_machine: Path) -> None:
     for name in ("named", "home", "path", "usual"):
         fake_toolkit(bare_machine / name)
     environment = {
@@ -314,7 +314,7 @@ def test_the_wheel_describes_itself_by_the_page_for_an_index(wheel: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {"vecadd/_core.abi3.so", "vecadd/_core.pyi", "vecadd/py.typed", _carried.ARCHIVE} <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"vecadd"}

@@ -318,7 +318,7 @@ def test_a_folder_is_no_standard_output() -> None:
 
 
 @pytest.mark.parametrize("place", ["link", "link/folder"])
-def test_a_folder_behind_a_link_that_leads_nowhere_is_refused(
+def test_a_folder_reached_by_a_link_that_leads_nowhere_is_refused(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "link").symlink_to("nowhere")
@@ -352,7 +352,7 @@ def test_options_are_known_where_help_has_colours(monkeypatch: pytest.MonkeyPatc
     assert cli._parsed(["info", "--json"]).json
 
 
-def test_what_looks_like_an_option_behind_two_dashes_is_none(folder: Path) -> None:
+def test_what_looks_like_an_option_after_two_dashes_is_an_argument(folder: Path) -> None:
     (folder / "a.npy").rename(folder / "--a.npy")
     assert run_cli("add", "-o", "c.npy", "--", "--a.npy", "b.npy", cwd=folder).returncode == 0
 

@@ -62,7 +62,7 @@ lend("jax")
 }
 PREAMBLE = "import numpy as np, vecadd\n"
 THEMSELVES = ("README.md", "docs/pypi.md", "docs/recipes.md")  # import both
-# What holds when README has run.
+# What is true when README has run.
 SUMS = """
 assert (z.numpy() == a + b).all()
 assert [total.numpy().tolist() for total in zs] == [(a + b).tolist(), (a + b)[:100].tolist()]

@@ -31,7 +31,7 @@ ELSEWHERE = ("https://", "http://")
 
 
 def prose(text: str) -> str:
-    """Without what stands in fences."""
+    """Without what is in fences."""
     return FENCED.sub("", text)
 
 
@@ -145,7 +145,7 @@ def test_architecture_names_every_folder_of_the_native_code() -> None:
 
 
 def files_with(pattern: str) -> set[str]:
-    """Files of the product's C code that hold the pattern, but for those of the laboratory."""
+    """Files of the product's C code that contain the pattern, but for those of the laboratory."""
     sources = [path for path in (ROOT / "csrc").rglob("*.c") if "lab" not in path.parts]
     return {path.name for path in sources if re.search(pattern, path.read_text())}
 

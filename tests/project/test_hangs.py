@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # PyDLL keeps the GIL during the call, as a deadlock between the GIL and a lock of C code does: no other Python thread
 # runs then, and no signal handler.
-HOLDS_THE_GIL = """
+WAITS_WITH_THE_GIL = """
 import ctypes
 
 def test_before():
@@ -46,8 +46,8 @@ BY_WORKERS = ["-n", "2", "--dist", "worksteal", "--max-worker-restart", "0"]
 @pytest.mark.parametrize(
     ("code", "where", "workers"),
     [
-        (HOLDS_THE_GIL, "test_that_waits_with_the_gil", []),
-        (HOLDS_THE_GIL, "test_that_waits_with_the_gil", BY_WORKERS),
+        (WAITS_WITH_THE_GIL, "test_that_waits_with_the_gil", []),
+        (WAITS_WITH_THE_GIL, "test_that_waits_with_the_gil", BY_WORKERS),
         (WAITS_FOR_ITS_THREADS, "test_that_waits_for_a_thread", []),
     ],
     ids=["with the GIL", "with the GIL, in a worker", "for its threads"],

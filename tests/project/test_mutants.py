@@ -1,4 +1,4 @@
-"""python -m tests.mutants (make mutants): what it takes out still stands where it looks, and the tests it names are."""
+"""python -m tests.mutants (make mutants): what it takes out is still in its file, and the tests that it names exist."""
 
 from pathlib import Path
 

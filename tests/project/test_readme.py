@@ -165,7 +165,7 @@ def compared(folder: Path, sweep: str, *ratios: tuple[str, str, int, float], **m
     write_run(folder / "h200" / f"{sweep}.json", {**MADE_UP, **meta}, rows)
 
 
-def test_where_nobody_is_ahead_the_list_says_so(tmp_path: Path) -> None:
+def test_where_no_peer_is_ahead_the_list_says_so(tmp_path: Path) -> None:
     compared(tmp_path, "peer-host", ("numpy", "float32", 1 << 10, 0.999))
     assert "- None." in filled("ahead h200", tmp_path).splitlines()
 
@@ -179,7 +179,7 @@ def test_a_run_says_its_commit_and_whether_there_were_changes(tmp_path: Path) ->
 
 @pytest.mark.parametrize("sweep", ["transpose", "sgemm"])
 def test_the_model_column_of_matrices_is_computed_and_not_what_was_recorded(sweep: str, tmp_path: Path) -> None:
-    """An older model's figures may stand in the file."""
+    """The file may have an older model's figures."""
     recorded = json.loads((H200 / f"{sweep}.json").read_text())
     for row in recorded["rows"]:
         if row["params"].get("model_seconds"):

@@ -52,7 +52,7 @@ def test_a_reason_that_was_not_found_predicts_nothing(monkeypatch: pytest.Monkey
 
 
 def test_the_cost_of_a_receipt_is_that_of_each_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of 100 additions, behind 65 and a quarter of as many that are not timed."""
+    """Of 100 additions, after 65 and a quarter of as many that are not timed."""
     recorded: list[bool] = []
     turns: list[int] = []
     costs = {1000: 1.01, 1 << 16: 1.03}

@@ -43,7 +43,7 @@ def test_a_module_adds_by_vecadd(tmp_path: Path) -> None:
     assert "3000000 elements" in result.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("--count",)], ids=["alone", "behind an option"])
+@pytest.mark.parametrize("options", [(), ("--count",)], ids=["alone", "after an option"])
 def test_two_dashes_end_the_options(options: tuple[str, ...], tmp_path: Path) -> None:
     """The program's own, too, are the program's."""
     (tmp_path / "adds.py").write_text("import sys\nprint(sys.argv)\n")

@@ -25,7 +25,7 @@ PAGE = """<html><head><link rel="stylesheet" href="style.css"></head><body>
 
 
 def site(folder: Path, more: str = "", style: str = "p { color: red }") -> Path:
-    """Two pages, a picture and a stylesheet; `more` stands on the first page."""
+    """Two pages, a picture and a stylesheet; `more` is on the first page."""
     (folder / "below").mkdir()
     (folder / "index.html").write_text(PAGE % more)
     (folder / "below" / "other.html").write_text('<h1 id="there">Other</h1><a href="../index.html">back</a>')

@@ -23,7 +23,7 @@ print(found["num_threads"], found["version"] == vecadd.__version__, found["filep
     assert child(code, VECADD_NUM_THREADS="3").stdout == "3 True True\n"
 
 
-def test_a_limit_holds_inside_of_its_block(child):
+def test_a_limit_applies_inside_of_its_block(child):
     code = f"""{HEAD}
 threadpools.register()
 with threadpoolctl.threadpool_limits(1, user_api="vecadd"):

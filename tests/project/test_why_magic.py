@@ -124,7 +124,7 @@ def test_the_receipt_goes_to_a_file(shell: Callable[[str], str], tmp_path: Path)
     assert '"lines"' in (tmp_path / "receipt.json").read_text()
 
 
-def test_a_files_name_may_stand_in_quotes_and_is_of_the_folder_before_the_cell(
+def test_a_files_name_may_be_in_quotes_and_is_in_the_folder_before_the_cell(
     shell: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()

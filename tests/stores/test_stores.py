@@ -87,8 +87,8 @@ def test_folders_and_urls_are_read_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["keep#2", "keep?v=2.zarr", "a%20b.zarr"])
-def test_a_path_behind_file_is_taken_as_it_stands(name: str, tmp_path: Path) -> None:
-    """Neither of them names what lies under the part of its name before the sign."""
+def test_a_path_after_file_is_taken_literally(name: str, tmp_path: Path) -> None:
+    """Neither of them names what is under the part of its name before the sign."""
     want = fill_folder(tmp_path)
     make(tmp_path / "keep", np.full(3, 7), (3,))
     vecadd.add_zarr(f"file://{tmp_path}/a.zarr", tmp_path / "b.zarr", f"file://{tmp_path}/{name}")

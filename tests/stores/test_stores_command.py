@@ -69,7 +69,7 @@ REFUSED = {
     "add a.npy a.npy -o c.zarr": "all three have to be .npy files, or all three Zarr arrays",
     "add a.zarr b.zarr -o c.npy": "by their names a.zarr a Zarr array, b.zarr a Zarr array, c.npy a file",
     "add a.npy a.npy -o c.npy --chunks 3 --compressor none": "--chunks and --compressor: for Zarr arrays alone",
-    "add a.zarr b.zarr -o c.zarr --chunks 3x3": "'3x3' is no shape; write one extent for each axis: 1000,1000",
+    "add a.zarr b.zarr -o c.zarr --chunks 3x3": "'3x3' is not a shape; write one extent for each axis: 1000,1000",
     "add a.zarr b.zarr -o c.zarr --chunks 5": "chunks of (5,) for a sum of 2 axes",
     "add a.zarr b.zarr -o c.zarr --shards 0,7": "shards of (0, 7) for a sum of 2 axes",
     "add a.zarr b.zarr -o c.zarr --chunks 2,2 --shards 3,4": "shards of (3, 4) do not consist of whole chunks",

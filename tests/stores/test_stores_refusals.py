@@ -71,7 +71,7 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "a compressor": (lambda folder: None, {"compressor": "zst"}, ValueError, "did you mean zstd"),
     "a compressor that is None": (
         lambda folder: None, {"compressor": None}, ValueError, "no compressor is called 'None'; did you mean none"),
-    "chunks that no memory can hold": (
+    "chunks too large for any memory": (
         lambda folder: None, {"chunks": (9999999999999, 9999999)}, ValueError, "too big"),
     "a target that is no array": (
         lambda folder: (shutil.rmtree(folder / "c.zarr"), (folder / "c.zarr").mkdir()), {}, ValueError,

@@ -111,7 +111,7 @@ class Sums(RuleBasedStateMachine):
     def fail_to_take_the_name(self, pair: tuple[int, int]) -> None:
         if self.total is None:
             self.add(pair, failing=patch.object(Path, "rename", _fails(Path.rename, 1)), publishes=False)
-        else:  # behind the two folders that are exchanged to see whether that can be
+        else:  # after the two folders that are exchanged to see whether that works
             self.add(pair, failing=patch.object(_zarr, "exchange", _fails(_zarr.exchange, 2)), publishes=False)
 
     @rule(pair=PAIRS)

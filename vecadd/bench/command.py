@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds-per-cell",
         type=options.parse_seconds,
         metavar="S",
-        help="of timed work for all rungs of one dtype and size together (default: "
+        help="seconds of timed work for all rungs of one dtype and size together (default: "
         f"{options.DEFAULT_SECONDS:g}, or {options.BRIEF_SECONDS:g} where no sweep is named)",
     )
     parser.add_argument(

@@ -124,7 +124,7 @@ def probe_launch(device: int) -> dict[str, Any]:
     """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
     to block of a full multiprocessor, of each further kernel of a queue and node of a graph, of the host for queueing a
     kernel and until one is done, of a table of jobs, and of programmatic launches where the GPU has them; and of each
-    further node of a graph whose kernels move so many ``bytes`` that are in no cache, a list of them."""
+    further node of a graph whose kernels move ``bytes`` bytes that are in no cache, a list of them."""
     found = _core.probe("launches", device)
     return {what if what == "bytes" else f"{what}_seconds": seconds for what, seconds in found.items()}
 

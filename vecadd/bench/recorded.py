@@ -53,7 +53,7 @@ class Stage(NamedTuple):
 
 _RECORDED = json.loads((files("vecadd.bench") / "recorded.json").read_text(encoding="utf-8"))
 
-# By the name behind a figure: the document, and a letter where it has several settings.
+# By the name in a figure's `setting`: the document, and a letter where it has several settings.
 SETTINGS: Mapping[str, Setting] = {name: Setting(**each) for name, each in _RECORDED["settings"].items()}
 
 FIGURES: tuple[Figure, ...] = tuple(Figure(**each) for each in _RECORDED["figures"])

@@ -46,22 +46,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files. A figure that it has and this machine cannot measure fails. Default, and for what it lacks: theory, "
         "probes of this run",
     )
-    parser.add_argument("--require-gpu", action="store_true", help="fail where there is no GPU that works")
+    parser.add_argument("--require-gpu", action="store_true", help="fail without a working GPU")
     parser.add_argument(
-        "--minutes", type=parse_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
+        "--minutes", type=parse_minutes, default=0.0, metavar="N", help="repeat for N minutes (default: one round)"
     )
     parser.add_argument(
         "--soak",
         type=parse_minutes,
         default=0.0,
         metavar="MINUTES",
-        help="then fill memory by patterns and look it through for so long; each pattern once at least",
+        help="then fill memory with patterns and compare it for that time; each pattern at least once",
     )
     parser.add_argument(
         "--soak-memory",
         choices=(BOTH, "device", "host"),
-        help="with --soak: which memory it fills, the GPUs' free memory but a margin, half of the host's that is "
-        "available, or both (default)",
+        help="with --soak: which memory to fill: the GPUs' free memory less a margin, half of the host's available "
+        "memory, or both (default)",
     )
     for name, what in (
         ("json", "machine, findings and status (vecadd check --schema describes them)"),
@@ -71,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(f"--{name}", type=target, metavar="FILE", help=f"write {what}; - is stdout")
     parser.add_argument(
-        "--explain", action="store_true", help="say of each rate what a data sheet and others would show"
+        "--explain", action="store_true", help="say for each rate what a data sheet and other tools would show"
     )
-    parser.add_argument("--schema", action="store_true", help="print the JSON schema of --json, and end")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of --json, and exit")
     parser.epilog = epilog(
         {
             "vecadd check": "against theory and probes of the same run: half a minute",

@@ -73,7 +73,7 @@ class Series:
     error: str | None = None
     gpu: int = 0  # its index, of all but the host's rows; of a pair the source's
     spread: tuple[float, float] | None = None  # of the last round's samples: the 10th and the 90th percentile
-    disturbed: bool = False  # by other work, so that a miss is nobody's fault
+    disturbed: bool = False  # by other work, so that a miss says nothing about the hardware
 
     @property
     def figure(self) -> str:
@@ -297,7 +297,7 @@ def _unit_of_probe(key: str) -> Unit:
 
 
 def _why_not(found: Info, measured: Measured, row: Series) -> str | None:
-    """Why this machine has no such figure; None where it has that of a larger addition in its place."""
+    """Why this machine has no such figure; None if a larger addition's figure serves instead."""
     if row.kind != "host" and row.gpu >= len(found.gpus):
         return f"there is no GPU {row.gpu}" if found.gpus else f"there is no GPU: {found.gpu_reason}"
     broken = measured.rows.get(replace(row, name="figures").title)

@@ -151,7 +151,7 @@ def _wrong_word(number: int, pattern: str, address: int, index: int, expected: i
 
 
 def _arrays(part: Part) -> Iterator[Any]:
-    """Arrays of 64-bit words that fill the part's memory but for what is left free."""
+    """Arrays of 64-bit words that fill the part's memory up to a margin."""
     if part.gpu is None:
         left = int(SHARE_OF_HOST * _machine.memory_available())
         while left >= WORD:

@@ -135,7 +135,7 @@ class NvLinks:
 
 
 def nvlinks(facts: Sequence[dict[str, Any]]) -> dict[int, NvLinks]:
-    """Of each of our GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
+    """NVLinks of each of our GPUs that nvidia-smi lists; ``facts`` are those of _core.gpu_facts()."""
     found = _known_links(_matrix(_machine.ask_nvidia_smi("topo", "-m")))
     return {ours: found[number] for ours, number in smi_numbers(facts).items() if number in found}
 
@@ -170,7 +170,7 @@ def _is_divided(number: int) -> bool:
 
 
 def connections(gpus: Sequence[Gpu], facts: Sequence[dict[str, Any]]) -> dict[tuple[int, int], Connection]:
-    """Of every ordered pair of GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
+    """Paths of every ordered pair of GPUs that nvidia-smi lists; ``facts`` are those of _core.gpu_facts()."""
     numbers = smi_numbers(facts)
     matrix = _matrix(_machine.ask_nvidia_smi("topo", "-m"))
     links = _known_links(matrix)

@@ -70,7 +70,7 @@ def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
 MOST_HOSTS = 60  # letters of a list of hosts in a table: the JSON has all
 
 METHOD = (
-    "Each figure is held against those of the same part in machines of the same type, as logarithms, by the modified "
+    "Each figure is compared with those of the same part in machines of the same type, as logarithms, by the modified "
     "z-score (median and MAD; Iglewicz and Hoaglin, 1993). A figure is unlike its peers where it is worse than the "
     "normal law passes with a chance of 5 % in the whole fleet (Bonferroni, by Student's quantile), worse by two and a "
     "half times as much as the best peers are better, and by the smallest difference of interest. Where more than half "
@@ -212,12 +212,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--group",
         type=parse_pattern,
         metavar="REGEX",
-        help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
-        "(default: all up to the number before the last one, rack07 of rack07-node12)",
+        help="the part of a host's name that names its group, for example a rack: the first parenthesis, or the whole "
+        "match (default: all up to the number before the last one, rack07 of rack07-node12)",
     )
     add_comparison_options(parser)
     parser.add_argument(
-        "--exclude", type=target, metavar="FILE", help="write the machines to leave out there, for Slurm"
+        "--exclude", type=target, metavar="FILE", help="write the machines to leave out to this file, for Slurm"
     )
     parser.epilog = epilog(
         {
@@ -385,7 +385,7 @@ def parse_pattern(text: str) -> Group:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
     def group(host: str) -> str | None:
         found = pattern.search(host)

@@ -55,9 +55,9 @@ class Unlike:
 
 
 def compare_with_peers(logarithms: Numbers, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
-    """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
-    say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
-    machine each figure is: then the best ones are one a machine, because all parts of one may be freaks."""
+    """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, for
+    example 0.05. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` is each
+    figure's machine: then the best figures are one a machine, because all parts of one machine may be freaks."""
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
     count = len(logarithms)
@@ -122,8 +122,8 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Cause:
-    """What some deviations have in common. ``level`` is one of LEVELS; ``where`` is the part, and ``group`` the group
-    that the machines are of."""
+    """What some deviations have in common. ``level`` is one of LEVELS; ``where`` is the part, and ``group`` the
+    machines' group."""
 
     level: str
     machine_type: str
@@ -323,10 +323,10 @@ class Note:
 
 @dataclass
 class Changes:
-    """``worse`` and ``better`` are figures that have changed, by what they have in common; the usual figure of such a
-    deviation is the one of the run before. One with a score has changed otherwise than the median of its peers has, and
-    is worse or better than that: it may be as it was. One without has too few peers, and is worse or better than it
-    was."""
+    """``worse`` and ``better`` are the figures that changed, by their common cause; the usual figure of such a
+    deviation is the one of the run before. A deviation with a score is worse or better than the median change of its
+    peers, so the figure itself may be as before. One without a score has too few peers, and is worse or better than
+    before."""
 
     noted: list[Note] = field(default_factory=list)
     worse: list[Cause] = field(default_factory=list)

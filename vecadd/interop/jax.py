@@ -25,7 +25,7 @@ class JAX(Library):
     def export(self, array: Any, writing: bool) -> Any:
         jax = sys.modules["jax"]
         if writing:
-            raise TypeError("out is a JAX array, and those do not change: leave out away, the sum is a new one")
+            raise TypeError("out is a JAX array, and those do not change: omit out, the sum is a new one")
         if self.must_add((array,), None):
             return NotImplemented
         if not isinstance(array, jax.Array):
@@ -71,5 +71,5 @@ class JAX(Library):
 
     def add(self, a: Any, b: Any, out: Any, stream: int | None = None) -> Any:
         if out is not None:
-            raise TypeError("out goes with no array that JAX traces, whose sum is a new one: leave out away")
+            raise TypeError("out cannot be used with arrays that JAX traces, since their sum is a new array: omit out")
         return sys.modules["jax"].numpy.add(a, b)

@@ -63,8 +63,8 @@ class ImpossibleError(Exception):
 
 
 def find_conversion(arrays: str) -> Callable[[Any], Any] | None:
-    """What makes such an array of a DeviceArray; None where the contestant gets those. Raises ImpossibleError where the
-    library is missing."""
+    """The function that makes the library's array from a DeviceArray; None if the contestant takes DeviceArrays. Raises
+    ImpossibleError if the library is missing."""
     if arrays == "vecadd":
         return None
     try:
@@ -90,7 +90,7 @@ def load_contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable
             raise ImpossibleError(str(error)) from error
     module = importlib.util.spec_from_file_location("contestant", path)
     if module is None or module.loader is None:
-        raise ImpossibleError(f"{path} is no Python file")
+        raise ImpossibleError(f"{path} is not a Python file")
     made = importlib.util.module_from_spec(module)
     sys.modules["load_contestant"] = made
     sys.path.insert(0, str(path.parent))  # its neighbours can be imported, as when it is run

@@ -17,7 +17,7 @@ from vecadd.tables import Screen
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd judge` takes."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a .py or .cu file with the function")
-    parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
+    parser.add_argument("--function", default="add", metavar="NAME", help="the function's name (default: add)")
     parser.add_argument(
         "--dtype", type=options.parse_dtype, default="float32", metavar="DTYPE", help="default: float32"
     )
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose arrays a .py file takes (default: torch's or CuPy's where it imports torch, triton or cupy)",
     )
     parser.add_argument(
-        "--alignment", type=int, metavar="BYTES", help="what its operands are aligned to (default: to an element)"
+        "--alignment", type=int, metavar="BYTES", help="alignment of the operands (default: one element)"
     )
     parser.add_argument(
         "--rounds", type=int, default=verdict.ROUNDS, metavar="N", help=f"timed calls at each size ({verdict.ROUNDS})"

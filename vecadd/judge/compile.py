@@ -37,7 +37,7 @@ extern "C" int {function}_launched(const void *a, const void *b, void *out, size
 
 
 class NoCompilerError(Exception):
-    """Neither nvcc nor NVRTC is there, or not for this file."""
+    """Neither nvcc nor NVRTC can compile this file here."""
 
 
 class NoFunctionError(Exception):

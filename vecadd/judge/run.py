@@ -203,7 +203,7 @@ def _refuse_impossible_time(timed: Size, memory: float, kernel: float) -> None:
     seconds = timed.seconds[1]
     took = f"{show_seconds(seconds)} at {timed.n} elements"
     if seconds < memory:
-        words = f"{took}, where the memory takes {show_seconds(memory)} at least, whatever the L2 holds"
+        words = f"{took}, where the memory takes {show_seconds(memory)} at least, whatever the L2 contains"
     elif seconds < kernel and timed.n >= TINY:
         words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
     else:

@@ -14,12 +14,12 @@ from vecadd.tables import show_size
 # In words for the documents and the tables; docs/judge.md has the same list.
 KINDS: Mapping[str, str] = {
     "wrong sum": "an element of out is not the sum",
-    "nothing written": "out holds what it held before the call",
-    "read too early": "the sum of what a and b held before they were ready: another stream than the current one",
+    "nothing written": "out is as it was before the call",
+    "read too early": "the sum of what a and b contained before they were ready: another stream than the current one",
     "kept result": "the sum of the call before: a and b have changed since",
-    "side stream": "the sum comes, but on a stream that nothing orders before what is queued behind the call",
+    "side stream": "the sum comes, but on a stream that nothing orders before what is queued after the call",
     "returned early": "work goes on after the call has returned, or after the events that time it",
-    "writes outside": "memory in front of, between or behind the arrays has changed",
+    "writes outside": "memory in front of, between or after the arrays has changed",
     "changes operands": "a or b has changed",
     "knows the sizes": "right at the sizes that were asked for, and wrong at others that are as round",
     "L2 set aside": "a part of the L2 is set aside for memory that persists there",
@@ -32,7 +32,7 @@ KINDS: Mapping[str, str] = {
     "hang": "it did not return in time",
 }
 
-REGIONS = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "behind out")
+REGIONS = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "after out")
 OPERANDS, OUT = (1, 3), 5
 
 
@@ -74,7 +74,7 @@ def find_fault(answer: Mapping[str, Any], n: int, where: str, persisting: int = 
         return RejectedError("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
     if not regions[OUT].wrong:
         if answer["unordered"]:
-            words = f"what was queued behind the call was over before any kernel of the call could run ({where})"
+            words = f"what was queued after the call was over before any kernel of the call could run ({where})"
             return RejectedError("side stream", words)
         return None
     return _judge_out(regions[OUT], Count(*answer["at_rest"]), Count(*answer["later"]), n, where)
@@ -107,7 +107,7 @@ def _count_elements(count: int) -> str:
 
 # Where a call's arrays are in memory: drawn at random for each call, with poison around them.
 
-# Bytes in front of, between and behind the arrays: a block of 1024 threads of 16 bytes runs over 16 KiB.
+# Bytes in front of, between and after the arrays: a block of 1024 threads of 16 bytes runs over 16 KiB.
 GUARD = 64 << 10
 LINE = 256  # bytes: the alignment of memory that CUDA allocates
 SLACK = 64  # lines that each array may be shifted by
@@ -164,8 +164,8 @@ STEP = 128  # elements: timed sizes are multiples of it, so that no kernel has a
 DELAY = 100e-6  # seconds that the GPU waits for the host beyond the time that the contestant takes to queue its work
 LONGEST_DELAY = 5e-3
 
-BLOCKED = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
-BLOCKED_FOR = 10e-3  # seconds that no kernel can run from such a call on, beyond those in which it is queued
+BLOCKADED = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
+BLOCKADE = 10e-3  # seconds from such a call on in which no kernel can run, beyond those in which it is queued
 
 
 class Session:
@@ -200,15 +200,15 @@ class Session:
         bare: bool = False,
         version: int | None = None,
         stage: str = "stage",
-        blocked: bool = False,
+        blockaded: bool = False,
     ) -> float:
-        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``blocked``:
-        while no kernel can run, which shows whether work behind the call waits for those of the call."""
+        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``blockaded``:
+        no kernel can run meanwhile, which shows whether work after the call waits for the call's kernels."""
         self._calls += 1
         now = self._calls % VERSIONS if version is None else version
         how: dict[str, Any] = {"now": now, "delay": self._cycles(DELAY), "bare": bare}
-        if blocked:
-            how["hold"] = self._cycles(BLOCKED_FOR)
+        if blockaded:
+            how["blockade"] = self._cycles(BLOCKADE)
         if not bare:
             pokes = tuple(self.random.randrange(room.n) for _ in range(POKES))
             other = (now + 1) % VERSIONS
@@ -234,7 +234,7 @@ class Session:
         return told
 
     def seconds(self, room: GuardedArrays, where: str, *, rung: str | None = None) -> float:
-        """One timed call: aligned, behind an addition that fills the L2 where the bench's rotation would too."""
+        """One timed call: aligned, after an addition that fills the L2 where the bench's rotation would too."""
         flush = 16 * 3 * room.n * room.itemsize >= self.gpu["l2"]
         return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
 
@@ -256,7 +256,7 @@ class Session:
         try:
             for index in range(CALLS):
                 start = room.misaligned(self.random.randrange, alignment)
-                self.call(room, start, where, blocked=index >= CALLS - BLOCKED)
+                self.call(room, start, where, blockaded=index >= CALLS - BLOCKADED)
         except RejectedError as found:
             if found.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
                 raise
@@ -264,7 +264,7 @@ class Session:
             round_ones = [self._as_round(n, asked) for n in asked]
             if not self._right_at(round_ones):
                 raise RejectedError("knows the sizes", words) from None
-            words += f" and at {_list(round_ones)}, which are as round: look at the tail behind the last whole block"
+            words += f" and at {_list(round_ones)}, which are as round: look at the tail after the last whole block"
             raise RejectedError(found.kind, words) from None
 
     def _as_round(self, n: int, asked: Sequence[int]) -> int:

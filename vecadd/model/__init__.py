@@ -1,4 +1,4 @@
-"""What an addition should take, and why: the arithmetic behind the ladder, without a GPU.
+"""What an addition should take, and why: the arithmetic of the ladder, without a GPU.
 
     >>> vecadd.model.arithmetic_intensity(4)                    # 1/12: an addition for 12 bytes
     0.0833...

@@ -67,7 +67,7 @@ def advise(
 
     ``device`` is a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``, or the number of a device here (this
     initialises CUDA). The kernel as it is now loads ``bytes_per_load`` bytes (one element) ``loads_in_flight`` times
-    before it uses them, moves ``arrays`` arrays (4 where it reads c too), and has ``grid`` blocks (None: so many that
+    before it uses them, moves ``arrays`` arrays (4 where it reads c too), and has ``grid`` blocks (None: enough that
     each thread loads once) of ``block`` threads with ``registers`` registers each. ``target`` is where more loads shall
     go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
 
@@ -113,7 +113,7 @@ def advise(
     )
 
     def more(missing: float) -> tuple[tuple[str, ...], list[str]]:
-        """What keeps more bytes in flight, ``missing`` times as many."""
+        """Rungs and advice for ``missing`` times as many bytes in flight."""
         if target == "registers":
             rungs, words = _into_registers(load, alignment, missing)
         else:
@@ -202,7 +202,7 @@ def _law(loaded: Loaded, gpu: Gpu, average: float, needed: float) -> str:
     latency = 1e9 * loaded.latency(average, gpu.multiprocessors)
     moved, most = loaded.rate(average) / 1e12, ENOUGH * loaded.best / 1e12
     return (
-        f"Little's law: with so many the memory answers after {latency:.0f} ns and moves {moved:.3g} TB/s; "
+        f"Little's law: with that many the memory answers after {latency:.0f} ns and moves {moved:.3g} TB/s; "
         f"{needed / 1024:.3g} KiB make it {most:.3g} TB/s."
     )
 
@@ -211,7 +211,7 @@ def _crowded(fitting: Occupancy) -> list[str]:
     if fitting.occupancy >= 0.75:
         return []
     return [
-        f"Occupancy is {100 * fitting.occupancy:.0f} %, bounded by {fitting.limit}: first let a multiprocessor hold "
+        f"Occupancy is {100 * fitting.occupancy:.0f} %, bounded by {fitting.limit}: first let a multiprocessor have "
         "more threads, by another block size or fewer registers."
     ]
 
@@ -259,7 +259,7 @@ def _into_registers(load: int, alignment: int, missing: float) -> tuple[tuple[st
 
 
 def _into_shared_memory(gpu: Gpu, alignment: int, tile: int) -> tuple[tuple[str, ...], list[str]]:
-    """By alignment and by what a block copies at a time."""
+    """Rungs and advice for loads into shared memory, by alignment and the bytes that a block copies at a time."""
     if gpu.capability < 80:
         return ("float4", "unroll2"), [
             "Into shared memory: copies that run by themselves need compute capability 8.0. Use registers: wider "

@@ -150,14 +150,14 @@ def _waves(launch: Launch, usual: Access) -> Access:
 
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
-    def of(launch: Launch, usual: Access) -> Access:
+    def access(launch: Launch, usual: Access) -> Access:
         """``count`` scalar accesses whose addresses are ``count`` components apart in a warp. Each store is a request
         of its own for every sector that it fills in part."""
         lines = max(1, WARP * launch.itemsize * count / LINE)
         sectors = max(1, WARP * launch.itemsize * count / SECTOR)
         return replace(usual, elements=count, steps=count, lookups=count * (2 * lines + sectors), write_waste=count)
 
-    return of
+    return access
 
 
 def _strided(launch: Launch, usual: Access) -> Access:

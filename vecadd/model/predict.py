@@ -67,7 +67,7 @@ def wake(limits: Limits, number: int) -> float:
 # The expected time of many small additions: who launches them, and how they follow each other.
 #
 # issue       the host's calls: one a kernel, or one for a graph
-# kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
+# kernels     each after the one before, as the probe's empty ones of that kind are, with the time that its own loads
 #             and stores take: from memory that is in no cache what a graph's kernels of as many bytes take beyond empty
 #             ones; where a kernel lets the next begin early, each of its blocks takes as long to start as the
 #             probe's do that trigger
@@ -126,8 +126,8 @@ def predict_launches(launch: Launch) -> Prediction:
 
 
 def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
-    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, where it had
-    such."""
+    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of as many bytes, if it ran any;
+    else ``reckoned``."""
     if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
         return reckoned
     return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
@@ -272,7 +272,7 @@ def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, colum
 
 
 def _registers(sums: int) -> int:
-    """Of a thread that makes that many elements: sums, a third as many for what they are made from, and addresses."""
+    """Registers of a thread that makes ``sums`` elements: the sums, a third as many for the factors, and addresses."""
     return 30 + 4 * sums // 3
 
 

@@ -1,4 +1,4 @@
-"""The few formulas behind the ladder, and the attributes of a GPU that they take.
+"""The few formulas of the ladder, and the attributes of a GPU that they take.
 
 None depends on the name of a rung or of a GPU.
 
@@ -190,9 +190,9 @@ def with_defaults(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[st
 
 
 def with_parameters(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> Mapping[str, Any]:
-    """The row of a rung of ``_core.rungs()`` as it is with these parameters. A rung that is told to add to what the sum
-    holds loads that too; one that is told to write the sum does not. Without its bulk copies a rung loads an element at
-    a time.
+    """The row of a rung of ``_core.rungs()`` as it is with these parameters. A rung that is told to add to the sum's
+    contents loads those too; one that is told to write the sum does not. Without its bulk copies a rung loads an
+    element at a time.
 
     >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "grid_stride")
     >>> written = vecadd.model.theory.with_parameters(rung, {"accumulate": 0})

@@ -33,7 +33,7 @@ class ProfiledRung:
     params: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "ProfiledRung":
+    def from_dict(cls, given: Mapping[str, Any]) -> "ProfiledRung":
         """The spec from the dict that `as_dict` gave."""
         return cls(**{**given, "params": tuple(given["params"].items())})
 
@@ -109,7 +109,7 @@ def _call_driver(function: Any, name: str) -> None:
 
 if __name__ == "__main__":
     try:
-        run_rung(ProfiledRung.of(json.loads(sys.argv[1])))
+        run_rung(ProfiledRung.from_dict(json.loads(sys.argv[1])))
     except Exception as error:  # one line, which the parent finds among the profiler's
         print(f"{FAILED}{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(1)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         type=options.parse_dtype,
         metavar="DTYPE",
-        help="default: float32, or what the rung takes in its place",
+        help="default: float32, or the first dtype that the rung takes",
     )
     parser.add_argument(
         "--n", type=_size, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27; 2^20 for rungs of one block)"
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="set a parameter of the rungs that have it; repeat the option for several",
     )
     parser.add_argument(
-        "--json", type=target, metavar="FILE", help="write all that the profiler said there; - is stdout"
+        "--json", type=target, metavar="FILE", help="write the profiler's whole output to this file; - is stdout"
     )
     parser.epilog = epilog(
         {

@@ -161,7 +161,7 @@ REASONS = (
     Reason(
         "constant cache", ("imc_miss",), "a constant, or an argument's first use, misses its cache", "fewer of them"
     ),
-    Reason("dispatch", ("dispatch_stall",), "the dispatcher held the warp back", "usually nothing"),
+    Reason("dispatch", ("dispatch_stall",), "the dispatcher delayed the warp", "usually nothing"),
     Reason("sleeping", ("sleeping",), "nanosleep", "shorter sleeps"),
     Reason("warp group", ("gmma", "warpgroup_arrive"), "warp groups wait for each other", "nothing in an addition"),
     Reason("other", ("misc",), "none of these", "nothing to be said"),

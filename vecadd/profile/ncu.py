@@ -212,8 +212,8 @@ def read_rules(details: str) -> tuple[Rule, ...]:
 
 
 def count_loads(source: str) -> tuple[dict[str, int], int | None]:
-    """How often the loads from global memory of the rung's first launch were executed, by their kind and the most
-    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) without such a page."""
+    """How often the rung's first launch executed loads from global memory, by kind, the most frequent first, and how
+    many instructions it executed in all, from a source page in CSV; ({}, None) without such a page."""
     executed: dict[str, int] = {}
     instructions: int | None = None
     columns: list[str] = []

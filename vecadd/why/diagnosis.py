@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why an addition took what it took. ``changes`` begin with the one that gains most, which is the reason's.
+    """Why an addition took as long as it did. ``changes`` begin with the one that gains most, the reason's own.
 
     ``limit`` is the least time of a call on this machine, in seconds; ``cold`` the share of the operands that came from
     memory although the caches had room for them; ``replayed`` the seconds of the same call in the replay. They are None

@@ -71,7 +71,7 @@ struct fresh_seconds {
  * job: a table of one job, and each further job.
  *
  * `programmatic`, NAN below compute capability 9.0: kernels that wait for the kernel ahead; `triggering` kernels then
- * let the kernel behind begin, and `node` and `block` are of these. Medians of the rounds, 64 at most. */
+ * let the next kernel begin, and `node` and `block` are of these. Medians of the rounds, 64 at most. */
 struct launch_seconds {
     double kernel, block, turnaround, queued, node, issued, waited, table, job;
     struct {
@@ -100,7 +100,7 @@ device_probe probe_rates, probe_link, probe_latency, probe_loaded, probe_launche
 /* Device memory that the driver has left, and all of it, in bytes. */
 int limits_memory(int device, size_t *left, size_t *all, struct status *status);
 
-/* pattern_host() for device memory, behind what `stream` has queued. Waits. The seconds are the kernel's by CUDA
+/* pattern_host() for device memory, after what `stream` has queued. Waits. The seconds are the kernel's by CUDA
  * events. */
 int pattern_device(int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
                    double *seconds, struct status *status);

@@ -37,7 +37,7 @@ static const double long_pass = 10e-3;
 typedef void add_loop(const uint32_t *a, const uint32_t *b, uint32_t *c, size_t n);
 
 /* Static: each thread has one stretch. Dynamic: blocks as they come. Mixed: seven eighths static, whose long stretches
- * the memory likes best, and the rest dynamic, so that no slow processor holds up the pass. */
+ * the memory likes best, and the rest dynamic, so that no slow processor delays the pass. */
 enum partition { STATIC, DYNAMIC, MIXED, PARTITIONS };
 
 struct variant {

@@ -7,7 +7,7 @@
 #include "gpu/state.h"
 #include "lab/limits/probe.h"
 
-/* About 20 us: longer than the host takes to queue two events and a launch behind it, at most 4 us each. On an idle
+/* About 20 us: longer than the host takes to queue two events and a launch after it, at most 4 us each. On an idle
  * stream the events would be 6.6 us apart whatever the kernel, because the launch reaches the GPU that late. */
 enum { HEAD_START_CYCLES = 40000 };
 

@@ -26,7 +26,7 @@ enum raw_launch_way {
 };
 
 /* Queues the plan's kernel `calls` times on its stream and nothing else; the plan is of ROUTE_DEVICE and without joins.
- * The stream is empty before, and drained after. *seconds gets the host's time of one call. Waits: the caller holds no
+ * The stream is empty before, and drained after. *seconds gets the host's time of one call. Waits: the caller has no
  * lock. Returns 0, or -1 with *status set. */
 int raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status);
 

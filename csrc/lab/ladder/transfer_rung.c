@@ -220,7 +220,7 @@ read_other(const struct kernel_timing *timing, cudaStream_t stream, int part, si
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
 }
 
-/* The reading behind a kernel that does next to nothing, and such a kernel alone. */
+/* Queues the read after a kernel that does next to nothing, and such a kernel alone. */
 static int
 queue_references(const struct kernel_timing *timing, const struct transfer_chunk *chunk, struct status *status)
 {
@@ -411,7 +411,7 @@ queue_all(struct copies_state *state, struct status *status)
 static int
 drain(struct copies_state *state, int result, struct status *status)
 {
-    /* The last blocking copy has waited for the work, but not for a timeline's event behind it. */
+    /* The last blocking copy has waited for the work, but not for a timeline's event after it. */
     if (state->how->blocking && result == 0 && !state->run.call->timeline)
         return 0;
     if (state->how->device_wait) {

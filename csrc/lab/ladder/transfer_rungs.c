@@ -25,7 +25,7 @@ static const struct rung pinned = {
     .name = "pinned",
     .kind = RUNG_TRANSFER,
     .after = "pageable",
-    .changes = "page-locked memory: the link reads it where it lies, no copy into a staging buffer",
+    .changes = "page-locked memory: the link reads it in place, no copy into a staging buffer",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .memory = RUNG_MEMORY_PINNED,
     .copies = &(const struct copies){.blocking = true},
@@ -84,8 +84,8 @@ static const struct rung streams2 = {
 //     whole         copies and kernels, by the host's clock
 //     kernels       the kernels alone, by events around each: their inputs are where the copies have left them
 //     kernels_cold  the same after other memory was read, so that the inputs come from memory: the document's figure
-//     kernels_paid  the same, and other memory is read behind each kernel until its sum has left the L2. What that
-//                   reading takes behind a kernel that does nothing is subtracted, and the empty kernel added.
+//     kernels_paid  the same, and other memory is read after each kernel until its sum has left the L2. What that
+//                   reading takes after a kernel that does nothing is subtracted, and the empty kernel added.
 //
 // An event on each side of a kernel counts its launch too, some 2.8 us on an H200.
 

@@ -11,12 +11,13 @@
 #include "gpu/memory.h"
 #include "gpu/state.h"
 
-/* A GPU without room for a kernel, for a while: work behind a call that is over meanwhile waits for no kernel of it. */
+/* A GPU without room for a kernel, for a while: if work queued after a call is over meanwhile, it has not waited for
+ * the call's kernels. */
 enum { COPY_OF_SUM, COPY_OF_OUT, COPIES };
 
-struct hold {
+struct blockade {
     cudaStream_t stream;
-    struct hold_flags *flags; /* page-locked, and so are those below */
+    struct blockade_flags *flags; /* page-locked, and so are those below */
     unsigned *here, blocks;
     void *copies[COPIES];
     size_t bytes;
@@ -30,41 +31,42 @@ now(const unsigned *flag)
 }
 
 static int
-make_hold(struct hold *hold, int device, const void *sum, struct status *status)
+make_blockade(struct blockade *blockade, int device, const void *sum, struct status *status)
 {
-    cudaError_t error = hold_blocks(device, &hold->blocks);
+    cudaError_t error = blockade_size(device, &blockade->blocks);
     if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&hold->stream, cudaStreamNonBlocking);
+        error = cudaStreamCreateWithFlags(&blockade->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
-        error = cudaHostAlloc((void **)&hold->flags, sizeof *hold->flags + hold->blocks * sizeof *hold->here,
-                              cudaHostAllocDefault);
+        error =
+            cudaHostAlloc((void **)&blockade->flags,
+                          sizeof *blockade->flags + blockade->blocks * sizeof *blockade->here, cudaHostAllocDefault);
     for (int i = 0; i < COPIES && error == cudaSuccess; i++)
-        error = cudaHostAlloc(&hold->copies[i], hold->bytes, cudaHostAllocDefault);
+        error = cudaHostAlloc(&blockade->copies[i], blockade->bytes, cudaHostAllocDefault);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaHostAlloc");
-    hold->here = (unsigned *)(hold->flags + 1);
-    memset(hold->flags, 0, sizeof *hold->flags + hold->blocks * sizeof *hold->here);
-    return device_copy_out(device, NULL, hold->copies[COPY_OF_SUM], sum, hold->bytes, status);
+    blockade->here = (unsigned *)(blockade->flags + 1);
+    memset(blockade->flags, 0, sizeof *blockade->flags + blockade->blocks * sizeof *blockade->here);
+    return device_copy_out(device, NULL, blockade->copies[COPY_OF_SUM], sum, blockade->bytes, status);
 }
 
 static bool
-all_here(const struct hold *hold)
+all_here(const struct blockade *blockade)
 {
-    for (unsigned i = 0; i < hold->blocks; i++)
-        if (!now(&hold->here[i]))
+    for (unsigned i = 0; i < blockade->blocks; i++)
+        if (!now(&blockade->here[i]))
             return false;
     return true;
 }
 
 /* Fills the GPU. Where another process has a part of it, the time goes by before all blocks run. */
 static int
-fill(const struct hold *hold, unsigned cycles, struct status *status)
+fill(const struct blockade *blockade, unsigned cycles, struct status *status)
 {
-    cudaError_t error = hold_launch(hold->flags, hold->here, hold->blocks, cycles, hold->stream);
+    cudaError_t error = blockade_launch(blockade->flags, blockade->here, blockade->blocks, cycles, blockade->stream);
     if (error != cudaSuccess)
-        return device_status(status, error, "hold_launch");
-    while (!all_here(hold) && !now(&hold->flags->expired)) {
-        error = cudaStreamQuery(hold->stream);
+        return device_status(status, error, "blockade_launch");
+    while (!all_here(blockade) && !now(&blockade->flags->expired)) {
+        error = cudaStreamQuery(blockade->stream);
         if (error != cudaSuccess && error != cudaErrorNotReady)
             return device_status(status, error, "cudaStreamQuery");
         device_ignore(error); /* the calling thread's last error, which the call's own code may read */
@@ -72,59 +74,61 @@ fill(const struct hold *hold, unsigned cycles, struct status *status)
     return 0;
 }
 
-/* Lets kernels run, waits for the device, and sets *hold, which may be NULL, to NULL. */
+/* Lets kernels run, waits for the device, and sets *blockade, which may be NULL, to NULL. */
 static void
-hold_end(struct hold **hold)
+blockade_end(struct blockade **blockade)
 {
-    struct hold *held = *hold;
-    *hold = NULL;
-    if (!held)
+    struct blockade *ended = *blockade;
+    *blockade = NULL;
+    if (!ended)
         return;
-    if (held->flags)
-        *(volatile unsigned *)&held->flags->open = 1;
+    if (ended->flags)
+        *(volatile unsigned *)&ended->flags->open = 1;
     device_ignore(cudaDeviceSynchronize());
-    if (held->flags)
-        device_ignore(cudaFreeHost(held->flags));
+    if (ended->flags)
+        device_ignore(cudaFreeHost(ended->flags));
     for (int i = 0; i < COPIES; i++)
-        if (held->copies[i])
-            device_ignore(cudaFreeHost(held->copies[i]));
-    if (held->stream)
-        device_ignore(cudaStreamDestroy(held->stream));
-    free(held);
+        if (ended->copies[i])
+            device_ignore(cudaFreeHost(ended->copies[i]));
+    if (ended->stream)
+        device_ignore(cudaStreamDestroy(ended->stream));
+    free(ended);
 }
 
 /* Fills the GPU, which is at rest, for at most `cycles` cycles of its clock. `sum`, `bytes` of device memory, is what
- * an array is to be compared with. Waits. *hold is NULL where the GPU could not be filled, and after a failure: -1 with
- * *status set. The thread is on the device. */
+ * an array is to be compared with. Waits. *blockade is NULL where the GPU could not be filled, and after a failure: -1
+ * with *status set. The thread is on the device. */
 static int
-hold_begin(struct hold **hold, int device, const void *sum, size_t bytes, unsigned cycles, struct status *status)
+blockade_begin(struct blockade **blockade, int device, const void *sum, size_t bytes, unsigned cycles,
+               struct status *status)
 {
-    struct hold *made = *hold = calloc(1, sizeof *made);
+    struct blockade *made = *blockade = calloc(1, sizeof *made);
     if (!made)
         return status_set(status, STATUS_MEMORY, "out of memory");
     made->bytes = bytes;
-    const int failed = make_hold(made, device, sum, status) < 0 || fill(made, cycles, status) < 0 ? -1 : 0;
+    const int failed = make_blockade(made, device, sum, status) < 0 || fill(made, cycles, status) < 0 ? -1 : 0;
     if (failed || now(&made->flags->expired))
-        hold_end(hold);
+        blockade_end(blockade);
     return failed;
 }
 
 /* Copies `out` to the host in the order of the legacy default stream, and waits until that is over or the time is.
  * *unordered is whether it was over first and out was not the sum. Returns 0, or -1 with *status set. */
 static int
-hold_look(const struct hold *hold, const void *out, bool *unordered, struct status *status)
+blockade_look(const struct blockade *blockade, const void *out, bool *unordered, struct status *status)
 {
-    cudaError_t error = cudaMemcpyAsync(hold->copies[COPY_OF_OUT], out, hold->bytes, cudaMemcpyDeviceToHost, NULL);
+    cudaError_t error =
+        cudaMemcpyAsync(blockade->copies[COPY_OF_OUT], out, blockade->bytes, cudaMemcpyDeviceToHost, NULL);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMemcpyAsync");
     do
         error = cudaStreamQuery(NULL);
-    while (error == cudaErrorNotReady && !now(&hold->flags->expired));
+    while (error == cudaErrorNotReady && !now(&blockade->flags->expired));
     if (error != cudaSuccess && error != cudaErrorNotReady)
         return device_status(status, error, "cudaStreamQuery");
     device_ignore(error);
-    *unordered = error == cudaSuccess && !now(&hold->flags->expired) &&
-                 memcmp(hold->copies[COPY_OF_OUT], hold->copies[COPY_OF_SUM], hold->bytes) != 0;
+    *unordered = error == cudaSuccess && !now(&blockade->flags->expired) &&
+                 memcmp(blockade->copies[COPY_OF_OUT], blockade->copies[COPY_OF_SUM], blockade->bytes) != 0;
     return 0;
 }
 
@@ -209,9 +213,10 @@ queue_before(struct trial *trial, const struct device_scope *scope, struct statu
         return device_status(status, error, "delay_launch");
     if (!trial->bare && bring_operands(trial, status) < 0)
         return -1;
-    if (trial->hold && !trial->bare) {
+    if (trial->blockade_cycles && !trial->bare) {
         const unsigned char *sum = trial->now + (size_t)(TRIAL_ARRAYS - 1) * trial->bytes;
-        if (rest(status) < 0 || hold_begin(&trial->held, trial->device, sum, trial->bytes, trial->hold, status) < 0)
+        if (rest(status) < 0 ||
+            blockade_begin(&trial->blockade, trial->device, sum, trial->bytes, trial->blockade_cycles, status) < 0)
             return -1;
     }
     error = cudaEventRecord(trial->begin, NULL);
@@ -223,7 +228,7 @@ trial_begin(struct trial *trial, struct status *status)
 {
     struct device_scope scope;
     trial->begin = trial->end = trial->counts = NULL;
-    trial->held = NULL;
+    trial->blockade = NULL;
     if (device_enter_relaxed(&scope, trial->device, status) < 0)
         return -1;
     const int result = queue_before(trial, &scope, status);
@@ -240,7 +245,7 @@ trial_close(struct trial *trial)
     struct status ignored;
     if (device_enter_relaxed(&scope, trial->device, &ignored) < 0)
         return;
-    hold_end(&trial->held);
+    blockade_end(&trial->blockade);
     device_ignore(cudaDeviceSynchronize());
     if (trial->begin)
         device_ignore(cudaEventDestroy(trial->begin));
@@ -337,11 +342,11 @@ finish(struct trial *trial, struct trial_result *result, struct status *status)
     cudaError_t error = cudaEventRecord(trial->end, NULL);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaEventRecord");
-    if (trial->held) {
+    if (trial->blockade) {
         const unsigned char *out = trial->memory + trial->start[TRIAL_ARRAYS - 1];
-        if (hold_look(trial->held, out, &result->unordered, status) < 0)
+        if (blockade_look(trial->blockade, out, &result->unordered, status) < 0)
             return -1;
-        hold_end(&trial->held);
+        blockade_end(&trial->blockade);
     }
     if (!trial->bare && compare_all(trial, status) < 0)
         return -1;

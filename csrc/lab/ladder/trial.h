@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-/* A memory of trials has a, b and out with poison before, between and behind them: seven regions. */
+/* A memory of trials has a, b and out with poison before, between and after them: seven regions. */
 enum { TRIAL_ARRAYS = 3, TRIAL_REGIONS = 2 * TRIAL_ARRAYS + 1 };
 
 /* Counted in elements of at most 8 bytes; `first` is the first wrong one, in its region. */
@@ -18,13 +18,13 @@ struct trial_count {
 
 struct trial_result {
     double seconds; /* between events on both sides of the call */
-    /* As work finds it that is queued right behind the call. Of out the wrong elements are told apart: those that were
+    /* As work finds it that is queued right after the call. Of out the wrong elements are told apart: those that were
      * not written, the sums of what a and b were before they were ready, and those of the call before. */
     struct trial_count regions[TRIAL_REGIONS];
     /* Where the sum was wrong: out again when the device had come to rest, and a while later. */
     struct trial_count at_rest, later;
     size_t persisting; /* bytes of the L2 that are set aside for memory that persists there */
-    bool unordered;    /* work behind the call was over, and out not the sum, while no kernel could have run */
+    bool unordered;    /* work queued after the call was over, and out not the sum, while no kernel could have run */
 };
 
 struct trial {
@@ -33,7 +33,7 @@ struct trial {
     unsigned char *memory;
     size_t memory_bytes, start[TRIAL_ARRAYS]; /* a, b and out begin at these bytes of the memory, in this order */
 
-    /* Arrays a, b and their sum, one behind the other: what the call is given; what a and b are until the GPU comes to
+    /* Arrays a, b and their sum, one after the other: what the call is given; what a and b are until the GPU comes to
      * the call; the sum of the call before. `before` and `last` may be NULL. */
     unsigned char *now;
     const unsigned char *before, *last;
@@ -45,16 +45,16 @@ struct trial {
 
     void *flush; /* NULL, or memory that an addition's traffic goes through right before the call: it fills the L2 */
     size_t flush_bytes;
-    unsigned delay; /* cycles of the GPU's clock that it waits for the host to queue the call */
-    unsigned hold;  /* 0, or cycles for which no kernel may run from the call on: a bare call has none */
-    bool bare;      /* nothing is prepared or compared: the arrays are as the calls before have left them */
+    unsigned delay;           /* cycles of the GPU's clock that it waits for the host to queue the call */
+    unsigned blockade_cycles; /* no kernel may run for that long from the call on; 0 in a bare call */
+    bool bare;                /* nothing is prepared or compared: the arrays are as the calls before have left them */
 
     /* The trial's own; NULL before trial_begin. */
     void *begin, *end, *counts;
-    struct hold *held;
+    struct blockade *blockade;
 };
 
-/* Queues all that comes before the call. Waits: the caller holds no lock. Returns 0, or -1 with *status set and nothing
+/* Queues all that comes before the call. Waits: the caller has no lock. Returns 0, or -1 with *status set and nothing
  * to release. Then the caller queues the addition, and calls trial_end, or trial_close where it could not. */
 int trial_begin(struct trial *trial, struct status *status);
 

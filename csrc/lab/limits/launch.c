@@ -1,4 +1,4 @@
-/* What a launch costs before its kernel does anything. The GPU's part is timed like the device rungs, by events behind
+/* What a launch costs before its kernel does anything. The GPU's part is timed like the device rungs, by events after
  * a kernel that keeps the stream busy until all is queued. The host's part is timed by the host's clock with nothing
  * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
@@ -100,7 +100,7 @@ launch_graph(const struct probe *probe, const void *argument)
     return cudaGraphLaunch(*(const cudaGraphExec_t *)argument, probe->stream);
 }
 
-/* Of a graph of what `launches` queues, each time behind `before`. */
+/* Measures a graph of what `launches` queues, each time after `before`. */
 static int
 measure_graph(const struct probe *probe, graph_launches *launches, const void *context, probe_launch *before,
               int rounds, double *seconds, struct status *status)

@@ -49,7 +49,7 @@ struct probe_work {
 /* Waits for the work and gives its seconds. */
 int probe_time(const struct probe *probe, const struct probe_work *work, double *seconds, struct status *status);
 
-/* The best, and the median, of `rounds` rounds behind one that warms up. */
+/* The best, and the median, of `rounds` rounds after one that warms up. */
 int probe_best(const struct probe *probe, const struct probe_work *work, int rounds, double *seconds,
                struct status *status);
 int probe_median(const struct probe *probe, const struct probe_work *work, int rounds, double *seconds,

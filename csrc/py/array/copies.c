@@ -35,7 +35,7 @@ check_out(struct device_array *self, PyObject *object, PyArray_Descr *dtype)
     return PyArray_FailUnlessWriteable(out, "out");
 }
 
-/* Copies contiguous elements to the host behind the work queued on the home stream; waits. */
+/* Copies contiguous elements to the host after the work queued on the home stream; waits. */
 static int
 copy_out(struct module_state *state, const struct device_array *from, void *stream, PyArrayObject *to)
 {

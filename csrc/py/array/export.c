@@ -36,8 +36,8 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
     return interface;
 }
 
-/* The memory behind a capsule. It owns a reference to the block and no Python object: a consumer may drop it in any
- * thread, and after the interpreter has gone. */
+/* The memory that a capsule exports. It owns a reference to the block and no Python object: a consumer may drop it in
+ * any thread, and after the interpreter has gone. */
 struct export
 {
     struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or takes its place */
@@ -125,7 +125,7 @@ export_make(struct device_array *array, void *stream, struct kept_stream *kept, 
             (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
     export->drop = (struct device_drop){.block = array->block, .stream = stream, .kept = kept};
     kept_stream_use(kept);
-    device_buffer_hold(array->block);
+    device_buffer_retain(array->block);
     return export;
 }
 
@@ -258,7 +258,7 @@ export_on_host(struct device_array *self, PyObject *max_version, int asked)
     return capsule;
 }
 
-/* Finds what the memory is given back after, in place of a consumer's stream that nobody keeps. */
+/* Finds the stream to give the memory back after, where the owner of the consumer's stream is not kept. */
 static int
 stand_in_for(struct device_array *array, struct later_stream *after, struct status *status)
 {
@@ -344,12 +344,12 @@ device_array_dlpack_device(struct device_array *self, PyObject *Py_UNUSED(none))
     return Py_BuildValue("(ii)", DL_CUDA, self->device);
 }
 
-/* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without a call of Python's.
+/* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without calling Python.
  *
  * A table names one work stream for all arrays of a device: the legacy default stream. An array that is handed out
  * moves to that stream: what was queued on it comes before the consumer's work there, and vecadd's later work and the
- * end of the memory come after. A consumer does not say when it is done with a borrowed array, so that nothing else
- * would. Plans that were made before do not wait. */
+ * release of the memory come after. No later moment would do, because a consumer does not say when it is done with a
+ * borrowed array. Plans that were made before do not wait. */
 
 static PyTypeObject *array_type; /* owned: the table's functions are called without any object of vecadd's */
 

@@ -1,9 +1,9 @@
-/* Whether a program keeps the sums of medium size that it makes. If so the output pool makes the next ones: in NumPy's
+/* Detects whether a program keeps its sums of medium size. If it does, the output pool makes the next ones: in NumPy's
  * heap a kept sum pays for fresh pages, 9 us at 16 KiB and 135 at 256 KiB where the pool takes 3 and 35. If not,
  * NumPy's heap is faster, by 0.3 us a sum: NumPy asks for an allocator by a context variable.
  *
- * In NumPy's heap a sum that was dropped shows by its address, which a later one has again; in the pool by the bytes in
- * use, which neither rise nor fall. */
+ * In NumPy's heap, a sum that was dropped is detected by its address, which a later sum gets again; in the pool, by the
+ * bytes in use, which stay the same. */
 #ifndef VECADD_PY_BASE_KEPT_SUMS_H
 #define VECADD_PY_BASE_KEPT_SUMS_H
 
@@ -20,7 +20,7 @@ enum {
     KEPT_SUMS_MET_BITS = 10,
 };
 
-/* Zeros at first. The caller holds the GIL. */
+/* Zeros at first. The caller has the GIL. */
 struct kept_sums {
     bool pooled;        /* the next sum is the pool's */
     size_t more;        /* bytes that are needed beside KEPT_SUMS_ENOUGH: sums that take turns looked kept at first */

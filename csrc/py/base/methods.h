@@ -1,5 +1,5 @@
-/* The module's functions, listed in module.c. Docstrings of those that are public are beside the functions; the others,
- * for which nobody calls help(), have comments in vecadd/_core.pyi. */
+/* The module's functions, listed in module.c. Public functions have their docstrings beside them; internal ones have
+ * comments in vecadd/_core.pyi. */
 #ifndef VECADD_PY_BASE_METHODS_H
 #define VECADD_PY_BASE_METHODS_H
 

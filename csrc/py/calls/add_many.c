@@ -61,8 +61,9 @@ add_nowhere(const struct module_state *state, PyObject *const values[ROLE_COUNT]
     return out;
 }
 
-/* Raises what numpy.add would raise for what is left to it. Into an `out` of another dtype than the sum's, where=False
- * would convert the contents of `out`, and warn of it; of its errors, those of shapes name that of `where`. */
+/* Raises the error that numpy.add would raise for a pair that is left to it. If `out` has the sum's dtype, numpy.add is
+ * tried with where=False; into another dtype that would convert the contents of `out`, and warn. The shape errors of
+ * where=False name `where`, so check_by_numpy() raises the error itself. */
 static int
 check_pair_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {
@@ -137,8 +138,8 @@ add_single_pairs(PyObject *module, const struct pairs *pairs)
     return failed ? -1 : 0;
 }
 
-/* Whether an x that is read again still gives what was to be added: Python code that runs between the looks, its own
- * interface or a later pair's, may resize it. */
+/* Whether x, read again, still has the memory that is to be added: Python code that ran since the first reading, in its
+ * own interface or a later pair's, may have resized it. */
 static bool
 is_as_read(const struct operand *x, const struct batch_add *add)
 {

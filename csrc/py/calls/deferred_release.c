@@ -18,10 +18,10 @@ struct kept {
     PyObject *owners[ROLE_COUNT]; /* NULL for operands without one */
     int device;
     void *stream; /* lasting where there is no mark */
-    void *mark;   /* an event behind the call's work; NULL where none could be recorded yet */
+    void *mark;   /* an event after the call's work; NULL where none could be recorded yet */
 };
 
-/* Oldest first. The lock is held for a few instructions, without Python code or CUDA calls. A stream takes about a
+/* Oldest first. The lock is taken for a few instructions, without Python code or CUDA calls. A stream takes about a
  * thousand launches (1021 on an H200), so at most that many calls of a stream are in the list. */
 static struct {
     pthread_mutex_t lock;

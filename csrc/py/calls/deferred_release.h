@@ -3,7 +3,7 @@
  * PyTorch does this itself, once told of each stream that uses its memory.
  *
  * The owner of a DLPack tensor frees it by a call that orders nothing: JAX would reuse the memory for its next result
- * while our kernel still reads it. So the owner is kept until an event behind the kernel has been reached. Every later
+ * while our kernel still reads it. So the owner is kept until an event after the kernel has been reached. Every later
  * addition on a GPU checks the event, and so do release(), memory_stats() and, once another library drops a sum of ours
  * that it adopted, Python itself. No thread waits for it. */
 #ifndef VECADD_PY_CALLS_DEFERRED_RELEASE_H

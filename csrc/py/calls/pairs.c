@@ -50,8 +50,8 @@ hull_add(struct hull *hull, const void *data, size_t bytes)
     hull->end = begin + bytes > hull->end ? begin + bytes : hull->end;
 }
 
-/* Whether it is plain to see that no out overlaps another pair's array: each out is behind the outs before it, and
- * all arrays that are only read are before the first out or behind the last. A sort takes seven times as long. */
+/* Whether one pass shows that no out overlaps another pair's array: the outs' addresses ascend, and all arrays that are
+ * only read are below the first out or above the last. A sort takes seven times as long. */
 static bool
 is_apart(const struct batch_add *adds, size_t count)
 {
@@ -419,8 +419,8 @@ defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE
     return 0;
 }
 
-/* For an out that is the pair's x: reuses what was read of x. Returns 1; 0 where x was read from another object in its
- * place, and where its library may refuse that it is written; or -1 with an exception set. */
+/* For an out that is the pair's x: reuses x's description. Returns 1; 0 if x was read through another object, or if its
+ * library may refuse a write to it; or -1 with an exception set. */
 static int
 read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, struct owned_operand devices[ROLE_COUNT])
 {

@@ -13,7 +13,7 @@ struct pairs {
     PyObject *lists[ROLE_COUNT]; /* owned tuples of the operands; out's is NULL where there is none */
     PyObject *result;            /* owned: the list of sums; the caller's own if each pair has an out */
     PyObject *outs_with_none;    /* owned: the caller's list of outs if some pairs have none, or NULL. Other threads may
-                                  * change it during the work, so that `result` holds the sums meanwhile */
+                                  * change it during the work, so `result` keeps the sums alive meanwhile */
     PyObject *exports;           /* owned: a list of other objects to keep alive until the work is queued, or NULL */
 
     PyObject *count_writes;   /* owned: counts a write to each out of `adds` whose library counts writes; NULL: none */

@@ -197,7 +197,7 @@ plan_repr(struct plan_object *self)
     return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
 }
 
-/* The first of the pairs whose memory is not where it was, `count` where there is none; -1 with an exception set. */
+/* The first pair whose memory has moved; `count` if none has; -1 with an exception set. */
 static Py_ssize_t
 first_that_moved(struct module_state *state, const struct add_arguments *arguments, const struct pairs *pairs)
 {
@@ -284,7 +284,7 @@ check_arguments(const struct add_arguments *arguments)
     return -1;
 }
 
-/* Appends what keeps a stream, if that is an object. Returns 1, 0 where nothing is known to keep it, or -1. */
+/* Appends the object that keeps a stream, if there is one. Returns 1, 0 where nothing is known to keep it, or -1. */
 static int
 append_owner(PyObject *streams, void *stream, int device, PyObject *given, PyObject *arrays)
 {
@@ -362,7 +362,7 @@ const char plan_doc[] = PyDoc_STR(
     "plan($module, a, b, /, out, *, stream=None)\n--\n\n"
     "add(a, b, out, stream=stream) as an object: checked once, then done by each call of it.\n\n"
     "A call of the Plan takes no arguments and returns out. Device arrays are added by a CUDA graph of one kernel,\n"
-    "which takes the host half of a launch; the call returns when the work is queued, behind the plan's own earlier\n"
+    "which takes the host half of a launch; the call returns when the work is queued, after the plan's own earlier\n"
     "calls. Threads may share a Plan. While its stream captures, the kernel is launched in the graph's place, and\n"
     "waits for no stream outside of the capture. NumPy arrays are added as by add, warnings included: a route that\n"
     "leads through a GPU is left where the calling thread rounds or flushes otherwise, and after use_gpu(False).\n\n"

@@ -197,9 +197,9 @@ library_dtype(const struct add_arguments *arguments, const struct prepared_call 
     return found;
 }
 
-/* Finds it by the arrays' library's rules where all arrays are that library's, else by NumPy's, and checks that out can
- * have it. Inputs that are not described are numbers: they become operands, with their values in `numbers`. Returns 0,
- * or -1 with an exception set. */
+/* Finds the sum's dtype, by a library's rules if all arrays are that library's, else by NumPy's, and checks that out
+ * can take it. Inputs that are not described are numbers: they become operands, with their values in `numbers`. Returns
+ * 0, or -1 with an exception set. */
 static int
 find_sum_dtype(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call,
                struct scalar numbers[ROLE_OUT])

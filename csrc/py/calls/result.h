@@ -5,8 +5,8 @@
 #include "py/operands/kept_streams.h"
 #include "py/operands/operands.h"
 
-/* A new ndarray; a large one's memory is from the output pool, and that of a smaller one that follows on others which
- * are kept. `dtype` is borrowed. */
+/* A new ndarray. Its memory is from the output pool if it is large, or of medium size in a program that keeps its sums
+ * (base/kept_sums.h). `dtype` is borrowed. */
 PyObject *host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran);
 
 /* One with a's dtype, shape and memory order, for a contiguous `a`; its address goes to *data. */
@@ -29,8 +29,8 @@ PyObject *array_handler_set(PyObject *handler);
 /* NumPy's capsule (NEP 49) of the output pool's allocator. */
 PyObject *output_handler_make(void);
 
-/* The stream that a call's new sums are allocated on. Begins with all but `later`, of which sums that are DeviceArrays
- * need more; to be cleared. */
+/* The stream that a call's new sums are allocated on. The caller sets all but `found` and `later`, which are filled in
+ * for sums that are DeviceArrays; to be cleared. */
 struct sum_stream {
     void *stream;
     PyObject *given;          /* the caller's stream=, borrowed; NULL: none */

@@ -207,7 +207,8 @@ numpy_add(PyObject *module)
     const struct module_state *state = PyModule_GetState(module);
     if (PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type))
         return (PyUFuncObject *)state->numpy_add;
-    PyErr_Format(PyExc_RuntimeError, "numpy.add was %R, no ufunc, when vecadd was imported: it has no loops to replace",
+    PyErr_Format(PyExc_RuntimeError,
+                 "numpy.add was %R, not a ufunc, when vecadd was imported: it has no loops to replace",
                  state->numpy_add);
     return NULL;
 }

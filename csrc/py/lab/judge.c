@@ -69,7 +69,7 @@ set_pokes(struct judged *judged, PyObject *pokes)
         if (at == -1 && PyErr_Occurred())
             return -1;
         if (at < 0 || at >= judged->size)
-            return refuse("a poke is no index of an element");
+            return refuse("a poke is not the index of an element");
         judged->pokes[i] = (size_t)at;
     }
     judged->trial.pokes = judged->pokes;
@@ -215,15 +215,15 @@ set_contestant(struct judged *judged)
         return -1;
     if (judged->rung->kind == RUNG_DEVICE && rung_takes(judged->rung, judged->memory->dtype))
         return 0;
-    PyErr_Format(PyExc_TypeError, "%s is no device rung that takes %s", name, dtype_table[judged->memory->dtype].name);
+    PyErr_Format(PyExc_TypeError, "%s is not a device rung for %s", name, dtype_table[judged->memory->dtype].name);
     return -1;
 }
 
 PyObject *
 py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"",      "",      "",      "",      "convert", "now",  "before", "last",
-                            "donor", "pokes", "flush", "delay", "hold",    "bare", NULL};
+    static char *names[] = {"",      "",      "",      "",      "convert",  "now",  "before", "last",
+                            "donor", "pokes", "flush", "delay", "blockade", "bare", NULL};
     struct module_state *state = PyModule_GetState(module);
     struct judged judged = {.convert = Py_None};
     PyObject *memory, *versions, *flush = Py_None, *pokes = NULL;
@@ -233,7 +233,7 @@ py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO(nnn)O|$OiiiiO!OIIp:judge_call", names, &judged.contestant,
                                      &memory, &start[0], &start[1], &start[2], &versions, &judged.convert, &now,
                                      &before, &last, &donor, &PyTuple_Type, &pokes, &flush, &judged.trial.delay,
-                                     &judged.trial.hold, &bare))
+                                     &judged.trial.blockade_cycles, &bare))
         return NULL;
     if (set_memory(state, &judged, memory, versions, flush) < 0 || set_start(&judged, start) < 0 ||
         set_contestant(&judged) < 0 || version_at(&judged, now, "now", &arrays[0]) < 0 ||

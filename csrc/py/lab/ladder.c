@@ -235,7 +235,7 @@ dtype_row_named(const char *name)
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         if (strcmp(dtype_table[dtype].name, name) == 0)
             return &dtype_table[dtype];
-    PyErr_Format(PyExc_TypeError, "%s is no dtype that vecadd adds; vecadd._core.DTYPES lists them", name);
+    PyErr_Format(PyExc_TypeError, "%s is not a supported dtype; vecadd._core.DTYPES lists them", name);
     return NULL;
 }
 

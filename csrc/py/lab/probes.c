@@ -209,8 +209,7 @@ kind_from(const char *name, enum pattern_kind *kind)
             return 0;
         }
     PyErr_Format(PyExc_ValueError,
-                 "there is no pattern '%s': it is 'address', 'inverse', 'walking one', 'walking zero' or 'random'",
-                 name);
+                 "unknown pattern '%s': it is 'address', 'inverse', 'walking one', 'walking zero' or 'random'", name);
     return -1;
 }
 

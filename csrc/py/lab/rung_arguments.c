@@ -249,7 +249,7 @@ rung_from_name(const char *name)
 {
     const struct rung *rung = rung_named(name);
     if (!rung)
-        PyErr_Format(PyExc_ValueError, "there is no rung %s; vecadd.ladder.names() lists them", name);
+        PyErr_Format(PyExc_ValueError, "unknown rung %s; vecadd.ladder.names() lists them", name);
     return rung;
 }
 

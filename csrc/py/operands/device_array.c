@@ -72,7 +72,7 @@ device_array_in(PyTypeObject *type, struct device_buffer *block, int device, enu
         return NULL;
     view->block = block;
     view->data = view->size ? data : NULL;
-    device_buffer_hold(view->block);
+    device_buffer_retain(view->block);
     return (PyObject *)view;
 }
 

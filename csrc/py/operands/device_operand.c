@@ -229,7 +229,7 @@ read_data(PyObject *interface, const char *what, struct owned_operand *result)
     unsigned long long address = PyLong_AsUnsignedLongLong(pointer);
     if (PyErr_Occurred()) { /* OverflowError: nothing else is raised for an int */
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: %R is no pointer", what, pointer);
+        PyErr_Format(PyExc_ValueError, "%s: %R is not a pointer", what, pointer);
         return -1;
     }
     if (!address && result->operand.size) {

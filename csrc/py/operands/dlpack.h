@@ -70,7 +70,7 @@ struct dl_exchange_header {
     struct dl_exchange_header *previous; /* an older table of the same library, or NULL */
 };
 
-/* The table behind the attribute, a type's capsule of this name. Functions return 0, or -1 with an
+/* The table that the attribute gives, a type's capsule of this name. Functions return 0, or -1 with an
  * exception set (`allocate`: with set_error called); none of them orders streams. */
 #define DL_EXCHANGE_ATTRIBUTE "__dlpack_c_exchange_api__"
 #define DL_EXCHANGE_CAPSULE   "dlpack_exchange_api"

@@ -29,8 +29,8 @@ dtype_of_descr(struct module_state *state, PyArray_Descr *descr)
 /* A new reference to the NumPy dtype object; NULL with an exception for a dtype of ml_dtypes that is not imported. */
 PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
 
-/* Raises the TypeError of an element type that vecadd does not add, with a list of those that it adds; an exception
- * that dtype_of_descr has left stays. Returns NULL. */
+/* Raises TypeError for an unsupported element type, with a list of the supported ones. An exception that dtype_of_descr
+ * has set stays. Returns NULL. */
 void *dtype_refuse(const char *what, PyObject *given);
 
 struct dl_data_type dl_type_of_dtype(enum dtype dtype);

@@ -137,7 +137,7 @@ take_versioned(PyObject *capsule, const char *what, struct dlpack_import *import
             managed->deleter(managed);
         return -1;
     }
-    if (managed->major != DLPACK_MAJOR) { /* another layout behind the flags: only the deleter may be used */
+    if (managed->major != DLPACK_MAJOR) { /* another layout after the flags: only the deleter may be used */
         PyErr_Format(PyExc_BufferError, "%s: its DLPack tensor has version %u.%u, and vecadd knows %d", what,
                      (unsigned)managed->major, (unsigned)managed->minor, DLPACK_MAJOR);
         Py_CLEAR(import->owner);

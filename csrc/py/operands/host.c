@@ -265,9 +265,9 @@ has_signalling(const char *first, npy_intp n, npy_intp stride)
     return any;
 }
 
-/* Whether numpy.add warns of this side's conversion "in cast". It does so where it converts all of an input before it
- * adds: one of up to NPY_BUFSIZE elements in one dimension or none. The conversion of a signalling NaN is what warns,
- * and of all that NumPy makes for sums only float32's to float64. */
+/* Whether numpy.add warns of this side's conversion "in cast". It may if it converts the whole input before it adds,
+ * that is, an input of up to NPY_BUFSIZE elements and at most one dimension. The warning comes from signalling NaNs,
+ * and only in the conversion from float32 to float64. */
 static bool
 warns_of_cast(const struct side *side, enum dtype sum)
 {

@@ -15,7 +15,7 @@ struct entry {
 };
 
 /* All that have users, and those that wait for a sweep: as long as an owner is here its handle names its stream. The
- * lock is held for a few instructions, without Python code. */
+ * lock is taken for a few instructions, without Python code. */
 static struct entry *entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

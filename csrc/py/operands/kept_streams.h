@@ -9,7 +9,7 @@
 struct later_stream {
     void *stream;
     struct kept_stream *kept; /* its owner is kept for as long as this struct is a user */
-    bool lasting;             /* nobody has to be kept: a default stream, vecadd's own, or that of an array in use */
+    bool lasting;             /* no owner has to be kept: a default stream, vecadd's own, or that of an array in use */
 };
 
 /* A new list of a call's arrays: `count` objects, or lists and tuples of them. Some may be NULL. */

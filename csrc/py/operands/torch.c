@@ -490,7 +490,8 @@ is_located(struct module_state *state, enum role role, struct operand_reader *re
 {
     struct operand *operand = &known->like.operand;
     const struct device_range *range = known_range(reader->ranges, operand->data);
-    return (device_range_holds(range, (uintptr_t)operand->data, known->bytes) && range->device == known->device.id) ||
+    return (device_range_contains(range, (uintptr_t)operand->data, known->bytes) &&
+            range->device == known->device.id) ||
            (torch_locate(state, role, reader, &known->like) == 0 && operand->device == known->device.id);
 }
 

@@ -80,7 +80,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
         return -1;
     if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < MIN_POINTER)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: %R is no stream handle", what, handle);
+        PyErr_Format(PyExc_ValueError, "%s: %R is not a stream handle", what, handle);
         return -1;
     }
     *stream = value == 1 ? NULL : (void *)(uintptr_t)value;

@@ -38,7 +38,7 @@ enum via { VIA_NUMPY, VIA_ADD, VIA_ADD_MANY };
 struct program_line {
     PyObject *code;    /* owned by the receipt's table */
     long at;           /* of the instruction, in bytes from the first one */
-    PyObject *through; /* the code of the library that adds for that line; NULL where the line adds itself */
+    PyObject *through; /* the code of the library that adds on behalf of that line; NULL if the line itself adds */
     long through_at;
 };
 

@@ -60,7 +60,7 @@ additions(const struct rung_call *call, const struct rung *rung)
     return !by_each_thread(rung) ? 1 : call->block ? call->block : rung->block;
 }
 
-/* What c held (salt 3) where the rung adds to it, and the sums. */
+/* What c was before (salt 3) where the rung adds to it, and the sums. */
 static void
 expect(const struct rung *rung, const struct rung_call *call, void *expected)
 {

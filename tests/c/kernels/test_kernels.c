@@ -92,7 +92,7 @@ blocks_of(enum component component, size_t at_a, size_t at, size_t n)
     return launch.grid[0];
 }
 
-/* Sums of so many whole vectors, at three alignments and with three tails, by this many vectors a thread. */
+/* Checks sums of `vectors` whole vectors, at three alignments and with three tails, by `each` vectors a thread. */
 static void
 check_vectors(struct memory *m, enum component component, size_t vectors, unsigned each)
 {
@@ -297,7 +297,7 @@ test_flags_are_the_hosts(void)
 }
 
 static void
-test_flags_are_added_to_what_the_word_holds(void)
+test_flags_are_added_to_the_words_value(void)
 {
     struct memory m = memory_open(ROOM);
     float *a = (float *)m.a;
@@ -326,10 +326,10 @@ test_the_hosts_floating_point_environment_is_its_own(void)
     memory_close(&m);
 }
 
-/* As those are of a transfer without copies: no kernel that raises flags has vectors that a, b and c begin at different
- * places of. */
+/* As the operands of a transfer without copies are: no kernel that raises flags adds vectors in which a, b and c begin
+ * at different places. */
 static void
-test_operands_that_lie_apart_are_added_by_components_where_flags_are_raised(void)
+test_operands_of_different_phases_are_added_by_components_where_flags_are_raised(void)
 {
     struct kernel_launch launch = {0};
     unsigned flags;
@@ -468,9 +468,9 @@ main(void)
     RUN(test_integers_wrap_and_16_bit_floats_round_as_on_the_host);
     RUN(test_any_byte_but_zero_is_true);
     RUN(test_flags_are_the_hosts);
-    RUN(test_flags_are_added_to_what_the_word_holds);
+    RUN(test_flags_are_added_to_the_words_value);
     RUN(test_the_hosts_floating_point_environment_is_its_own);
-    RUN(test_operands_that_lie_apart_are_added_by_components_where_flags_are_raised);
+    RUN(test_operands_of_different_phases_are_added_by_components_where_flags_are_raised);
     RUN(test_a_block_that_is_not_whole_warps_is_refused);
     RUN(test_a_grid_too_large_is_refused);
     RUN(test_nothing_is_queued_for_nothing);

@@ -59,7 +59,7 @@ test_every_rung_adds_every_component_in_pieces(void)
     memory_close(&m);
 }
 
-/* Two links: every component holds the sums of three values exactly. */
+/* Two links: every component represents the sums of three values exactly. */
 static void
 test_every_rung_but_one_adds_every_component_in_a_chain(void)
 {

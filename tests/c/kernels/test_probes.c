@@ -1,4 +1,4 @@
-/* probes.h on the CUDA-runtime double: what is measured can be, and a call that fails leaves nothing behind. */
+/* probes.h on the CUDA-runtime double: figures are possible ones, and a call that fails leaks nothing. */
 #include <cuda_runtime_api.h>
 
 #include "check.h"

@@ -14,7 +14,7 @@
 enum { MANY = 10000, WORKERS = 8, PATIENCE_MS = 10000 };
 
 struct visits {
-    atomic_int of[MANY];
+    atomic_int count[MANY];
     size_t block;
     int threads;
     atomic_int outside; /* blocks too long, workers out of range */
@@ -27,7 +27,7 @@ visit(void *context, size_t begin, size_t end, int worker)
     if (end <= begin || end - begin > visits->block || worker < 0 || worker >= visits->threads)
         atomic_fetch_add(&visits->outside, 1);
     for (size_t i = begin; i < end; i++)
-        atomic_fetch_add(&visits->of[i], 1);
+        atomic_fetch_add(&visits->count[i], 1);
 }
 
 /* Whether [0, n) is visited once each and nothing beyond. */
@@ -42,7 +42,7 @@ visits_each_once(int threads, size_t n, size_t block)
     threads_run_all(threads, n, block, visit, visits);
     bool right = atomic_load(&visits->outside) == 0;
     for (size_t i = 0; i < MANY; i++)
-        right = right && atomic_load(&visits->of[i]) == (i < n);
+        right = right && atomic_load(&visits->count[i]) == (i < n);
     free(visits);
     return right;
 }
@@ -62,7 +62,7 @@ sleep_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-/* Whether so many threads took part in a job that lasts until they have, or for 10 s. */
+/* Whether `threads` threads took part in a job that lasts until they have, or for 10 s. */
 struct roll_call {
     int threads;
     atomic_uint present; /* a bit each */

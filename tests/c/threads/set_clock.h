@@ -29,7 +29,8 @@ pass_ns(long long ns)
     atomic_fetch_add(&caller_ns, ns);
 }
 
-/* The workers of a job of so many threads are awake after it, until they tire; but where there are fewer processors. */
+/* The workers of a job of `threads` threads are awake after it, until they tire; but where there are fewer processors.
+ */
 static inline void
 wake_workers(int threads)
 {

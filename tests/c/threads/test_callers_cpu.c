@@ -1,5 +1,5 @@
 /* A caller that wakes its one worker takes its own of two processors out of the worker's mask, until either sleeps.
- * This file's affinity functions stand in for the C library's: the process has `usable` processors, the worker `mask`.
+ * This file's affinity functions replace the C library's: the process has `usable` processors, the worker `mask`.
  */
 #include <errno.h>
 #include <pthread.h>

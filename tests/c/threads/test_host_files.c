@@ -14,7 +14,7 @@
 
 enum { HEAD = 128, WINDOW = 8192, THREADS = 3 };
 
-/* Three files of n float32 behind a head: a[i] = i, b[i] = i / 2, and room for the sum. */
+/* Three files of n float32 after a header: a[i] = i, b[i] = i / 2, and room for the sum. */
 struct files {
     size_t n;
     struct files_run run;
@@ -167,7 +167,7 @@ the_callers_signals_are_as_they_were(void)
     close_files(&files);
 }
 
-/* The second input lies in Fortran order: element (i, j) is its element j * rows + i. */
+/* The second input is in Fortran order: element (i, j) is its element j * rows + i. */
 static void
 two_orders_make_the_sum(void)
 {

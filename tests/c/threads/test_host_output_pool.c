@@ -55,7 +55,7 @@ counts_are(size_t used_bytes, size_t used_blocks, size_t kept_bytes, size_t kept
            counts.kept_blocks == kept_blocks;
 }
 
-/* What a block of so many bytes holds. */
+/* The capacity of a block that was taken for that many bytes. */
 static size_t
 capacity_of(size_t bytes)
 {
@@ -67,7 +67,7 @@ capacity_of(size_t bytes)
 }
 
 static void
-blocks_lie_apart_and_are_written_to_their_last_byte(void)
+blocks_are_apart_and_are_written_to_their_last_byte(void)
 {
     unsigned char *block[LENGTH(sizes)][2];
     for (size_t i = 0; i < LENGTH(sizes); i++)
@@ -309,15 +309,15 @@ static void
 memory_that_is_not_there_is_null_and_empties_the_pool(void)
 {
     static const size_t too_many[] = {(size_t)1 << 50, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
-    void *held = output_pool_take(MIB);
-    fill(held, MIB, 7);
+    void *taken = output_pool_take(MIB);
+    fill(taken, MIB, 7);
     for (size_t i = 0; i < LENGTH(too_many); i++) {
         CHECK(output_pool_take(too_many[i]) == NULL && output_pool_take_zeroed(too_many[i]) == NULL);
-        CHECK(output_pool_resize(held, too_many[i]) == NULL);
-        CHECK(is_filled(held, MIB, 7), "a block that could not grow is as it was");
+        CHECK(output_pool_resize(taken, too_many[i]) == NULL);
+        CHECK(is_filled(taken, MIB, 7), "a block that could not grow is as it was");
         CHECK(counts_are(MIB, 1, 0, 0));
     }
-    output_pool_give(held);
+    output_pool_give(taken);
     CHECK(counts_are(0, 0, MIB, 1));
     CHECK(output_pool_take(too_many[0]) == NULL && counts_are(0, 0, 0, 0));
 }
@@ -341,37 +341,37 @@ what_the_pool_keeps_is_given_up_for_what_is_asked_for(void)
 
 #endif
 
-enum { THREADS = 4, ROUNDS = 400, HELD = 3 };
+enum { THREADS = 4, ROUNDS = 400, TAKEN = 3 };
 
-/* Each holds a few blocks, and finds in them what it wrote until it gives them back. */
+/* Each thread has a few blocks, and finds in them what it wrote until it gives them back. */
 static void *
 take_and_give(void *argument)
 {
     const unsigned thread = (unsigned)(uintptr_t)argument;
-    unsigned char *held[HELD] = {NULL};
-    size_t bytes[HELD] = {0};
+    unsigned char *taken[TAKEN] = {NULL};
+    size_t bytes[TAKEN] = {0};
     unsigned random = thread * 7919 + 1;
     for (unsigned round = 0; round < ROUNDS; round++) {
         random = random * 1103515245 + 12345;
-        const size_t i = round % HELD;
-        CHECK(!held[i] || (held[i][0] == thread + i && held[i][bytes[i] - 1] == thread + i));
-        if (held[i] && random >> 16 & 1) {
+        const size_t i = round % TAKEN;
+        CHECK(!taken[i] || (taken[i][0] == thread + i && taken[i][bytes[i] - 1] == thread + i));
+        if (taken[i] && random >> 16 & 1) {
             const size_t wanted = sizes[(random >> 20) % LENGTH(sizes)];
-            held[i] = output_pool_resize(held[i], wanted);
-            CHECK(held[i][0] == thread + i);
+            taken[i] = output_pool_resize(taken[i], wanted);
+            CHECK(taken[i][0] == thread + i);
             bytes[i] = wanted;
         } else {
-            output_pool_give(held[i]);
+            output_pool_give(taken[i]);
             bytes[i] = sizes[(random >> 20) % LENGTH(sizes)];
-            held[i] = random >> 17 & 7 ? output_pool_take(bytes[i]) : output_pool_take_zeroed(1);
+            taken[i] = random >> 17 & 7 ? output_pool_take(bytes[i]) : output_pool_take_zeroed(1);
             bytes[i] = random >> 17 & 7 ? bytes[i] : 1;
         }
-        held[i][0] = held[i][bytes[i] - 1] = (unsigned char)(thread + i);
+        taken[i][0] = taken[i][bytes[i] - 1] = (unsigned char)(thread + i);
         if (round % 100 == 99)
             output_pool_empty();
     }
-    for (size_t i = 0; i < HELD; i++)
-        output_pool_give(held[i]);
+    for (size_t i = 0; i < TAKEN; i++)
+        output_pool_give(taken[i]);
     return NULL;
 }
 
@@ -433,7 +433,7 @@ keep_the_lock_busy(void *argument)
     return NULL;
 }
 
-/* Forked while another thread holds the lock, perhaps in the middle of a change of the list. */
+/* Forked while another thread has the lock, perhaps in the middle of a change of the list. */
 static void
 a_child_forked_at_any_moment_can_take_and_give(void)
 {
@@ -464,7 +464,7 @@ int
 main(void)
 {
     setenv("VECADD_POOL_BYTES", "1073741824", 1); /* more than any test keeps, on a small machine too */
-    RUN(blocks_lie_apart_and_are_written_to_their_last_byte);
+    RUN(blocks_are_apart_and_are_written_to_their_last_byte);
     RUN(blocks_begin_on_cache_lines_and_mappings_on_huge_pages);
     RUN(mappings_ask_for_huge_pages);
     RUN(capacities_are_a_sixteenth_of_their_power_of_two_apart);

@@ -1,4 +1,4 @@
-/* memory.h on the CUDA-runtime double: what is held, what is given back, and what happens where there is no room. */
+/* memory.h on the CUDA-runtime double: what is kept, what is given back, and what happens where there is no room. */
 #include "gpu/memory.h"
 
 #include <cuda_runtime_api.h>
@@ -103,12 +103,12 @@ allocate_and_release(void *argument)
 {
     const int device = *(const int *)argument;
     struct status status;
-    void *held[8];
+    void *allocated[8];
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < 8; i++)
-            CHECK(device_allocate(device, NULL, 16 + i, &held[i], &status) == 0, "%s", status.text);
+            CHECK(device_allocate(device, NULL, 16 + i, &allocated[i], &status) == 0, "%s", status.text);
         for (size_t i = 0; i < 8; i++)
-            release_memory(device, NULL, held[i], 16 + i);
+            release_memory(device, NULL, allocated[i], 16 + i);
     }
     return NULL;
 }

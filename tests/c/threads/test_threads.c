@@ -32,20 +32,20 @@ all_workers_take_part_awake_or_asleep(void)
     }
 }
 
-enum { HELD_BLOCKS = 64, PATIENCE_US = 10000000 };
+enum { DELAYED_BLOCKS = 64, PATIENCE_US = 10000000 };
 
-struct holding {
-    int worker;        /* that is held in its first block until all other blocks are done */
+struct delayed {
+    int worker;        /* that stays in its first block until all other blocks are done */
     atomic_bool begun; /* it is in there; no other block begins before */
     atomic_int done;   /* blocks */
     int done_meanwhile;
 };
 
 static bool
-wait_until(const struct holding *holding, int done)
+wait_until(const struct delayed *delayed, int done)
 {
     for (long waited = 0; waited < PATIENCE_US; waited += 100) {
-        if (atomic_load(&holding->begun) && atomic_load(&holding->done) >= done)
+        if (atomic_load(&delayed->begun) && atomic_load(&delayed->done) >= done)
             return true;
         sleep_us(100);
     }
@@ -53,38 +53,38 @@ wait_until(const struct holding *holding, int done)
 }
 
 static void
-hold_one(void *context, size_t begin, size_t end, int worker)
+delay_one(void *context, size_t begin, size_t end, int worker)
 {
-    struct holding *holding = context;
+    struct delayed *delayed = context;
     (void)begin, (void)end;
-    if (worker == holding->worker && !atomic_exchange(&holding->begun, true)) {
-        wait_until(holding, HELD_BLOCKS - 1);
-        holding->done_meanwhile = atomic_load(&holding->done);
+    if (worker == delayed->worker && !atomic_exchange(&delayed->begun, true)) {
+        wait_until(delayed, DELAYED_BLOCKS - 1);
+        delayed->done_meanwhile = atomic_load(&delayed->done);
     } else {
-        wait_until(holding, 0);
+        wait_until(delayed, 0);
     }
-    atomic_fetch_add(&holding->done, 1);
+    atomic_fetch_add(&delayed->done, 1);
 }
 
 /* As a slow processor would be: it has one block, the others all the rest of its slice, and where threads keep to their
  * own, the caller has it. */
 static void
-one_thread_that_is_held_up_holds_up_only_its_block(void)
+one_thread_that_is_delayed_delays_only_its_block(void)
 {
     for (int worker = 0; worker < 4; worker++) {
         for (int stays = 0; stays < 2 && worker >= stays; stays++) {
-            struct holding holding = {.worker = worker};
+            struct delayed delayed = {.worker = worker};
             const struct threads_job job = {.threads = 4,
-                                            .n = HELD_BLOCKS,
+                                            .n = DELAYED_BLOCKS,
                                             .block = 1,
-                                            .body = hold_one,
-                                            .context = &holding,
+                                            .body = delay_one,
+                                            .context = &delayed,
                                             .wakes = true,
                                             .bytes = SIZE_MAX,
                                             .stays_in_slice = stays};
             threads_run(&job);
-            CHECK(atomic_load(&holding.begun), "worker %d took no part", worker);
-            CHECK(holding.done_meanwhile == HELD_BLOCKS - 1, "worker %d: %d blocks", worker, holding.done_meanwhile);
+            CHECK(atomic_load(&delayed.begun), "worker %d took no part", worker);
+            CHECK(delayed.done_meanwhile == DELAYED_BLOCKS - 1, "worker %d: %d blocks", worker, delayed.done_meanwhile);
         }
     }
 }
@@ -150,7 +150,7 @@ wait_for(atomic_int *count, int value, atomic_int *waited)
 
 enum { SLOW_BLOCKS = 60 };
 
-/* Worker 1 finishes its first block when all the others are done; nobody else begins before it has one. */
+/* Worker 1 finishes its first block when all the others are done; no other worker begins before it has one. */
 static void
 work_slowly(void *context, size_t begin, size_t end, int worker)
 {
@@ -166,11 +166,11 @@ work_slowly(void *context, size_t begin, size_t end, int worker)
 }
 
 static void
-a_slow_worker_holds_up_only_its_own_block(void)
+a_slow_worker_delays_only_its_own_block(void)
 {
     struct slow slow = {0};
     threads_run_all(3, SLOW_BLOCKS, 1, work_slowly, &slow);
-    CHECK(atomic_load(&slow.waited) == 0, "somebody waited for blocks that nobody took");
+    CHECK(atomic_load(&slow.waited) == 0, "a worker waited for blocks that were not taken");
     CHECK(atomic_load(&slow.by_slow) == 1 && atomic_load(&slow.done) == SLOW_BLOCKS, "%d by the slow one",
           atomic_load(&slow.by_slow));
 }
@@ -288,7 +288,7 @@ stay_until_forking_is_over(void *context, size_t begin, size_t end, int worker)
         sleep_us(100);
 }
 
-/* All workers have begun before anybody forks: a thread that is just starting holds a lock of AddressSanitizer's own,
+/* All workers have begun before a thread forks: a thread that is just starting has a lock of AddressSanitizer's own,
  * which its child would wait for. */
 static void *
 keep_the_pool_busy(void *argument)
@@ -370,10 +370,10 @@ main(void)
 {
     RUN(every_index_is_visited_once);
     RUN(all_workers_take_part_awake_or_asleep);
-    RUN(one_thread_that_is_held_up_holds_up_only_its_block);
+    RUN(one_thread_that_is_delayed_delays_only_its_block);
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
     RUN(a_burst_of_short_jobs_wakes_the_workers);
-    RUN(a_slow_worker_holds_up_only_its_own_block);
+    RUN(a_slow_worker_delays_only_its_own_block);
     RUN(a_job_may_run_another);
     RUN(several_callers_share_one_pool);
     RUN(jobs_follow_each_other_at_any_pace);

@@ -1,5 +1,5 @@
 /* The host's threads sleep on futexes, whose waits may end without a wake: by a signal, or for no reason. This file's
- * syscall() stands in for the C library's, so that waits can be made to end early; all else goes to the kernel. */
+ * syscall() replaces the C library's, so that waits can be made to end early; all else goes to the kernel. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -16,10 +16,10 @@
 #include "host/threads.h"
 #include "jobs.h"
 
-enum { ALL_LIE = 1, ARGUMENTS = 6 };
+enum { EVERY_WAIT = 1, ARGUMENTS = 6 };
 
-static atomic_uint lies;      /* one wait in so many ends at once; 0: none */
-static atomic_int lied, real; /* waits */
+static atomic_uint early;            /* one wait in that many ends at once; 0: none */
+static atomic_int ended_early, real; /* waits */
 static _Thread_local unsigned waits;
 
 /* A call of the kernel's has six arguments at most; what the caller did not give, it does not read. */
@@ -34,10 +34,10 @@ syscall(long number, ...)
     va_end(arguments);
     if (number == SYS_futex && argument[1] == FUTEX_WAIT_PRIVATE) {
         static const int errors[] = {0, EINTR, EAGAIN};
-        const unsigned lie = atomic_load(&lies);
-        if (lie && ++waits % lie == 0) {
-            atomic_fetch_add(&lied, 1);
-            errno = errors[waits / lie % 3];
+        const unsigned share = atomic_load(&early);
+        if (share && ++waits % share == 0) {
+            atomic_fetch_add(&ended_early, 1);
+            errno = errors[waits / share % 3];
             return errno ? -1 : 0;
         }
         atomic_fetch_add(&real, 1);
@@ -50,7 +50,7 @@ syscall(long number, ...)
 
 enum { BLOCKS = 8, SIGNALS = 50 };
 
-struct held {
+struct signalled {
     pthread_t caller;
     atomic_int done; /* blocks */
     atomic_bool begun;
@@ -70,16 +70,16 @@ see_signal(int number)
 static void
 signal_the_caller(void *context, size_t begin, size_t end, int worker)
 {
-    struct held *held = context;
+    struct signalled *signalled = context;
     (void)begin, (void)end;
-    if (worker == 1 && !atomic_exchange(&held->begun, true))
+    if (worker == 1 && !atomic_exchange(&signalled->begun, true))
         for (int i = 0; i < SIGNALS; i++) {
             sleep_us(400);
-            pthread_kill(held->caller, SIGUSR1);
+            pthread_kill(signalled->caller, SIGUSR1);
         }
-    for (int i = 0; i < 100000 && !atomic_load(&held->begun); i++)
+    for (int i = 0; i < 100000 && !atomic_load(&signalled->begun); i++)
         sleep_us(100);
-    atomic_fetch_add(&held->done, 1);
+    atomic_fetch_add(&signalled->done, 1);
 }
 
 static void
@@ -88,10 +88,10 @@ a_caller_that_signals_wake_waits_on_for_its_workers(void)
     const struct sigaction no_restart = {.sa_handler = see_signal};
     CHECK(sigaction(SIGUSR1, &no_restart, NULL) == 0);
     for (int i = 0; i < 10; i++) {
-        struct held held = {.caller = pthread_self()};
-        threads_run_all(2, BLOCKS, 1, signal_the_caller, &held);
-        CHECK(atomic_load(&held.done) == BLOCKS, "returned after %d blocks", atomic_load(&held.done));
-        threads_stop(); /* a worker that is still in its block ends it before `held` is gone */
+        struct signalled signalled = {.caller = pthread_self()};
+        threads_run_all(2, BLOCKS, 1, signal_the_caller, &signalled);
+        CHECK(atomic_load(&signalled.done) == BLOCKS, "returned after %d blocks", atomic_load(&signalled.done));
+        threads_stop(); /* a worker that is still in its block ends it before `signalled` is gone */
     }
     CHECK(atomic_load(&signals_seen) > 10, "%d", atomic_load(&signals_seen));
     CHECK(atomic_load(&real) > 0, "no thread slept");
@@ -102,7 +102,7 @@ a_caller_that_signals_wake_waits_on_for_its_workers(void)
 enum { INDICES = 300, THREADS = 4 };
 
 struct stays {
-    atomic_int of[INDICES];
+    atomic_int count[INDICES];
     atomic_bool over;
     atomic_int late; /* blocks that began after their job had ended */
 };
@@ -115,7 +115,7 @@ stay(void *context, size_t begin, size_t end, int worker)
     if (atomic_load(&stays->over))
         atomic_fetch_add(&stays->late, 1);
     for (size_t i = begin; i < end; i++)
-        atomic_fetch_add(&stays->of[i], 1);
+        atomic_fetch_add(&stays->count[i], 1);
     if (begin % 16 == 0)
         sleep_us(100);
 }
@@ -127,7 +127,7 @@ run_jobs(int jobs)
     static struct stays stays; /* not on the stack: a worker that is late would write there */
     for (int job = 0; job < jobs; job++) {
         for (int i = 0; i < INDICES; i++)
-            atomic_store(&stays.of[i], 0);
+            atomic_store(&stays.count[i], 0);
         atomic_store(&stays.over, false);
         threads_run_all(THREADS, INDICES, 1, stay, &stays);
         atomic_store(&stays.over, true);
@@ -135,7 +135,7 @@ run_jobs(int jobs)
             sleep_us(300);
         bool once = true;
         for (int i = 0; i < INDICES; i++)
-            once = once && atomic_load(&stays.of[i]) == 1;
+            once = once && atomic_load(&stays.count[i]) == 1;
         CHECK(once, "job %d", job);
     }
     CHECK(atomic_load(&stays.late) == 0, "%d", atomic_load(&stays.late));
@@ -145,13 +145,13 @@ static void
 jobs_are_done_once_where_waits_end_for_no_reason(void)
 {
     enum { JOBS = 40, MOST_JOBS = 100 * JOBS }; /* workers that have no processor wait seldom */
-    static const unsigned shares[] = {ALL_LIE, 2, 3, 7};
+    static const unsigned shares[] = {EVERY_WAIT, 2, 3, 7};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        atomic_store(&lies, shares[i]);
-        atomic_store(&lied, 0);
-        for (int jobs = 0; jobs < JOBS || (jobs < MOST_JOBS && atomic_load(&lied) == 0); jobs += JOBS)
+        atomic_store(&early, shares[i]);
+        atomic_store(&ended_early, 0);
+        for (int jobs = 0; jobs < JOBS || (jobs < MOST_JOBS && atomic_load(&ended_early) == 0); jobs += JOBS)
             run_jobs(JOBS);
-        CHECK(atomic_load(&lied) > 0);
+        CHECK(atomic_load(&ended_early) > 0);
         CHECK(all_threads_take_part(THREADS));
     }
 }
@@ -193,9 +193,9 @@ workers_of_a_short_job(void)
 static void
 workers_that_woke_for_nothing_are_counted_right(void)
 {
-    atomic_store(&lies, 2);
+    atomic_store(&early, 2);
     run_jobs(20);
-    atomic_store(&lies, 0);
+    atomic_store(&early, 0);
     run_jobs(1);
     CHECK(all_workers_fall_asleep());
     CHECK(workers_of_a_short_job() == 0, "all sleep");
@@ -217,12 +217,12 @@ workers_that_woke_for_nothing_are_counted_right(void)
 static void
 workers_end_where_waits_end_for_no_reason(void)
 {
-    atomic_store(&lies, ALL_LIE);
+    atomic_store(&early, EVERY_WAIT);
     for (int i = 0; i < 10; i++) {
         run_jobs(2);
         threads_stop();
     }
-    CHECK(atomic_load(&lied) > 0);
+    CHECK(atomic_load(&ended_early) > 0);
 }
 
 int

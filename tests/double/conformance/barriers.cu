@@ -1,4 +1,4 @@
-/* Barriers: a thread finds behind one what every thread of its block stored ahead of it, and no thread passes before
+/* Barriers: after one, a thread finds what every thread of its block stored before it, and no thread passes before
  * all have come. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { THREADS = 256, BLOCKS = 5, ROUNDS = 7, N = THREADS * BLOCKS };
 
-/* Each thread passes a value on to its left neighbour, so many times. */
+/* Each thread passes a value on to its left neighbour, ROUNDS times. */
 __global__ static void
 rotate(const unsigned *in, unsigned *out)
 {

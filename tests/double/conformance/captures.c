@@ -376,7 +376,7 @@ make_call(void *given)
     return NULL;
 }
 
-/* In a thread of its own, which ends once its per-thread stream is done: where one ends while that holds work, CUDA may
+/* In a thread of its own, which ends once its per-thread stream is done: where one ends while that has work, CUDA may
  * hang in another thread's next call (driver 580, on an H200). A wait in relaxed mode ends no capture. */
 static void *
 make_call_elsewhere(void *given)

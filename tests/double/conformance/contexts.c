@@ -198,7 +198,7 @@ work_on_current_device(void)
 
 /* So is cuda:1 used, and left again, without a context on cuda:0. */
 static void
-test_a_thread_without_a_context_keeps_its_device_behind_work_in_another_ones_context(void)
+test_a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_context(void)
 {
     struct cudaPointerAttributes attributes;
     void *memory;
@@ -306,7 +306,7 @@ main(void)
     RUN(test_questions_about_devices_make_no_context);
     RUN(test_other_calls_make_the_current_devices_context);
     RUN(test_setting_a_device_makes_its_context_alone);
-    RUN(test_a_thread_without_a_context_keeps_its_device_behind_work_in_another_ones_context);
+    RUN(test_a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_context);
     RUN(test_a_pool_that_another_device_may_use_makes_no_context_there);
     RUN(test_a_new_thread_has_no_context_and_the_first_device);
     RUN(test_the_runtime_works_in_a_context_of_the_drivers);

@@ -114,7 +114,7 @@ active_blocks(const void *function, int threads, size_t shared)
 
 /* By whatever is short first: places for blocks, threads, registers, shared memory. */
 static void
-test_a_multiprocessor_holds_as_many_blocks_as_find_room(void)
+test_a_multiprocessor_has_as_many_blocks_as_find_room(void)
 {
     const void *function = describe_add(N).function;
     const int most_blocks = attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
@@ -137,7 +137,7 @@ test_a_multiprocessor_holds_as_many_blocks_as_find_room(void)
     CHECK(active_blocks(function, 32, 48 << 10) == (int)(shared / ((48 << 10) + reserved)));
 }
 
-/* Needs two devices; with one there is nothing to hold. */
+/* Needs two devices; with one there is nothing to check. */
 static bool
 another_device(void)
 {
@@ -163,7 +163,7 @@ test_an_event_is_recorded_on_its_own_device(void)
     CHECK(cudaEventDestroy(event) == cudaSuccess);
 }
 
-/* No error where it is launched, and the device is lost: whoever takes a stream from others has to look. */
+/* No error where it is launched, and the device is lost: who takes a stream from others has to check it. */
 static void
 test_a_kernel_runs_on_its_streams_device(void)
 {
@@ -212,7 +212,7 @@ main(void)
     RUN(test_kernels_reach_pinned_memory);
     RUN(test_a_block_too_large_is_refused);
     RUN(test_a_kernel_says_what_it_takes);
-    RUN(test_a_multiprocessor_holds_as_many_blocks_as_find_room);
+    RUN(test_a_multiprocessor_has_as_many_blocks_as_find_room);
     RUN(test_an_event_is_recorded_on_its_own_device);
     /* These provoke illegal addresses. A sanitizer would report each one, and keeps some of them from the device. */
     if (!under_sanitizer()) {

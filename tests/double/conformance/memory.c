@@ -70,10 +70,10 @@ test_pinned_memory_is_the_hosts(void)
     CHECK(cudaHostAlloc((void **)&memory, BYTES, 0x80) == cudaErrorInvalidValue);
 }
 
-/* Queues fills that take a GPU some milliseconds on a non-blocking stream, which it then destroys. `behind` is recorded
+/* Queues fills that take a GPU some milliseconds on a non-blocking stream, which it then destroys. `filled` is recorded
  * after them. */
 static void
-fill_on_a_stream_that_goes(cudaEvent_t behind)
+fill_on_a_stream_that_goes(cudaEvent_t filled)
 {
     enum { BYTES = 32 << 20, FILLS = 60 };
     static void *memory;
@@ -82,7 +82,7 @@ fill_on_a_stream_that_goes(cudaEvent_t behind)
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     for (int i = 0; i < FILLS; i++)
         CHECK(cudaMemsetAsync(memory, i, BYTES, stream) == cudaSuccess);
-    CHECK(cudaEventRecord(behind, stream) == cudaSuccess);
+    CHECK(cudaEventRecord(filled, stream) == cudaSuccess);
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
@@ -90,15 +90,15 @@ fill_on_a_stream_that_goes(cudaEvent_t behind)
 static void
 test_the_blocking_free_waits_for_every_stream(void)
 {
-    cudaEvent_t behind;
+    cudaEvent_t filled;
     void *memory;
-    CHECK(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming) == cudaSuccess);
+    CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming) == cudaSuccess);
     for (int round = 0; round < 2; round++) {
-        fill_on_a_stream_that_goes(behind);
+        fill_on_a_stream_that_goes(filled);
         CHECK(cudaMalloc(&memory, 1) == cudaSuccess && cudaFree(memory) == cudaSuccess);
-        CHECK(cudaEventQuery(behind) == cudaSuccess);
+        CHECK(cudaEventQuery(filled) == cudaSuccess);
     }
-    CHECK(cudaEventDestroy(behind) == cudaSuccess);
+    CHECK(cudaEventDestroy(filled) == cudaSuccess);
 }
 
 static void
@@ -106,19 +106,19 @@ test_the_blocking_free_waits_beside_a_capture(void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaStream_t captured;
-    cudaEvent_t behind;
+    cudaEvent_t filled;
     cudaGraph_t graph = NULL;
     void *memory;
-    CHECK(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming) == cudaSuccess);
+    CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming) == cudaSuccess);
     CHECK(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking) == cudaSuccess);
-    fill_on_a_stream_that_goes(behind);
+    fill_on_a_stream_that_goes(filled);
     CHECK(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal) == cudaSuccess);
     CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
     CHECK(cudaMalloc(&memory, 1) == cudaSuccess && cudaFree(memory) == cudaSuccess);
-    CHECK(cudaEventQuery(behind) == cudaSuccess);
+    CHECK(cudaEventQuery(filled) == cudaSuccess);
     CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
     CHECK(cudaGraphDestroy(graph) == cudaSuccess);
-    CHECK(cudaStreamDestroy(captured) == cudaSuccess && cudaEventDestroy(behind) == cudaSuccess);
+    CHECK(cudaStreamDestroy(captured) == cudaSuccess && cudaEventDestroy(filled) == cudaSuccess);
 }
 
 static void

@@ -122,7 +122,7 @@ fill_from_device_1(void *memory, int value)
     CHECK(cudaMemset(memory, value, BYTES) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
 }
 
-/* A driver was seen elsewhere to write nothing, and to say so to nobody. */
+/* A driver was seen elsewhere to write nothing, and to report no error. */
 static void
 test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
 {

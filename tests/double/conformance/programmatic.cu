@@ -57,7 +57,7 @@ ahead_programmatic(const struct arrays *x, float value)
 }
 
 static int
-behind(const struct arrays *x, void (*kernel)(const float *, const float *, float *, uint64_t))
+launch_next(const struct arrays *x, void (*kernel)(const float *, const float *, float *, uint64_t))
 {
     return launch_programmatic(kernel, N, BLOCK, x->stream, x->a, x->b, x->c, N);
 }
@@ -100,19 +100,19 @@ queue_serial(const struct arrays *x)
 static int
 queue_without_wait(const struct arrays *x)
 {
-    return behind(x, add_without_wait);
+    return launch_next(x, add_without_wait);
 }
 
 static int
 queue_wait_after_loads(const struct arrays *x)
 {
-    return behind(x, wait_after_loads);
+    return launch_next(x, wait_after_loads);
 }
 
 static int
 queue_wait_after_store(const struct arrays *x)
 {
-    return behind(x, wait_after_store);
+    return launch_next(x, wait_after_store);
 }
 
 static void
@@ -177,7 +177,7 @@ test_a_kernel_that_waits_after_a_store_has_overwritten_what_was_to_be_read(void)
 
 /* The same in a graph: the capture of such a launch is an edge that does not wait either. */
 static int
-graph_rounds_wrong(const struct arrays *x, queue_behind *queue)
+graph_rounds_wrong(const struct arrays *x, queue_next *queue)
 {
     int wrong = 0;
     for (int round = 1; round <= ROUNDS; round++) {
@@ -242,7 +242,7 @@ test_a_chain_of_kernels_that_wait_is_in_order(void)
     arrays_close(&x);
 }
 
-/* Whoever waits for the stream waits for all of it, also where the last kernel waited for nothing. */
+/* Waiting for the stream waits for all of it, also where the last kernel waited for nothing. */
 static void
 test_the_streams_end_is_after_what_a_kernel_did_not_wait_for(void)
 {

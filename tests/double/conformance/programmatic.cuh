@@ -1,5 +1,5 @@
-/* What additions behind another kernel are held with. The kernel ahead lets others begin at once, is busy for a while,
- * and then writes a and b and reads c: every order in which the addition behind it could touch the three shows. */
+/* Tests the order of an addition after another kernel. The kernel ahead lets others begin at once, is busy for a while,
+ * and then writes a and b and reads c: every order in which the next addition could touch the three shows. */
 #ifndef VECADD_CONFORMANCE_PROGRAMMATIC_CUH
 #define VECADD_CONFORMANCE_PROGRAMMATIC_CUH
 
@@ -12,7 +12,7 @@
 #include "cuda/lab/rung.cuh"
 #include "cuda/launch.cuh"
 
-/* Few enough blocks that the kernel behind finds room; 2^20 cycles are half a millisecond. */
+/* Few enough blocks that the next kernel finds room; 2^20 cycles are half a millisecond. */
 enum { N = 1000, ROUNDS = 32, BUSY_CYCLES = 1 << 20 };
 
 __global__ static void
@@ -36,10 +36,10 @@ struct arrays {
     cudaStream_t stream;
 };
 
-/* Queues the kernel behind, as it is to be tested. */
-typedef int queue_behind(const struct arrays *arrays);
+/* Queues the next kernel, the one that is tested. */
+typedef int queue_next(const struct arrays *arrays);
 
-/* An older device has no such launches: there is nothing to hold. */
+/* An older device has no such launches: there is nothing to check. */
 static inline bool
 supported()
 {
@@ -60,7 +60,7 @@ arrays_open()
     CHECK(cudaStreamCreateWithFlags(&arrays.stream, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
 
-    /* No kernel is to be loaded in a capture, nor behind another one that it would have to wait for. */
+    /* No kernel may be loaded in a capture, nor after another one that it would have to wait for. */
     struct rung_call call = {};
     call.component = COMPONENT_F32;
     for (const small_add *add : {&waiting_add, &triggering_add})
@@ -95,10 +95,10 @@ others(const float *device, float value)
     return count;
 }
 
-/* In how many rounds the kernel behind added other values than those that were written ahead of it, or was there before
+/* In how many rounds the next kernel added other values than those that were written ahead of it, or was there before
  * c had been read. */
 static inline int
-rounds_wrong(const struct arrays *x, queue_behind *queue)
+rounds_wrong(const struct arrays *x, queue_next *queue)
 {
     int wrong = 0;
     for (int round = 1; round <= ROUNDS; round++) {

@@ -46,7 +46,7 @@ test_tuned_comes_after_the_one_ahead(void)
         return;
     CHECK(add_load() == cudaSuccess);
     for (bool legacy : {false, true})
-        for (queue_behind *queue : {queue_tuned, queue_tuned_misaligned}) {
+        for (queue_next *queue : {queue_tuned, queue_tuned_misaligned}) {
             struct arrays x = arrays_open();
             const cudaStream_t created = x.stream;
             x.stream = legacy ? nullptr : created;
@@ -93,7 +93,7 @@ test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing(void
 #endif
 }
 
-/* The legacy default stream is also behind what the blocking streams hold, and they are behind it. */
+/* The legacy default stream comes after what is queued on the blocking streams, and they come after it. */
 static void
 test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next(void)
 {

@@ -1,4 +1,4 @@
-/* Memory that host and device share: page-locked memory that a kernel uses where it lies, and managed memory. */
+/* Memory that host and device share: page-locked memory that a kernel uses in place, and managed memory. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <string.h>
@@ -66,7 +66,7 @@ test_the_address_takes_no_flags(void)
 }
 
 static void
-test_a_kernel_adds_page_locked_memory_where_it_lies(void)
+test_a_kernel_adds_page_locked_memory_in_place(void)
 {
     float *host, *device;
     CHECK(cudaMallocHost((void **)&host, 3 * BYTES) == cudaSuccess);
@@ -127,7 +127,7 @@ main(void)
     RUN(test_page_locked_memory_has_an_address_for_the_device);
     RUN(test_memory_that_is_not_page_locked_has_none);
     RUN(test_the_address_takes_no_flags);
-    RUN(test_a_kernel_adds_page_locked_memory_where_it_lies);
+    RUN(test_a_kernel_adds_page_locked_memory_in_place);
     RUN(test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait);
     RUN(test_managed_memory_says_what_it_is);
     RUN(test_managed_memory_has_a_flag);

@@ -41,7 +41,8 @@ SWEEPS: dict[str, Sweep] = {
 
 
 def make_tables(figures: Iterable[Figure]) -> list[Table]:
-    """The tables of each sweep, in the order of the figures; plain ones of what is no sweep, such as the peers'."""
+    """The tables of each sweep, in the order of the figures; plain tables for figures of no sweep, such as the
+    peers'."""
     found = []
     for name, group in groupby(figures, key=lambda figure: figure.sweep):
         found += (SWEEPS[name].tables if name in SWEEPS else layout.plain_tables)(list(group))

@@ -156,7 +156,7 @@ Bar = tuple[str, str]  # a rung and the parameters of its variant
 
 def pictures(run: Run) -> Iterator[Picture]:
     """Of each dtype, how near each rung comes to the memory's limit: linear, and logarithmic too where some rung is so
-    far behind another that a linear axis does not show its bar; and the roofline of all dtypes."""
+    much slower than another that a linear axis does not show its bar; and the roofline of all dtypes."""
     for name, figures in plot.by_dtype("ladder", run.figures):
         title = f"The ladder, {figures[0].dtype}: each rung against the limit"
         yield Picture(name, title, partial(_draw_bars, figures=figures))

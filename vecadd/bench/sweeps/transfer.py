@@ -39,7 +39,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
 
 
 class LinkLimit(probes.Limit):
-    """The link's best rates so far in this run: probed ahead of the cells, and behind each cell's rounds in other
+    """The link's best rates so far in this run: probed ahead of the cells, and after each cell's rounds in other
     memory than the cell's. One probe may be too low: on an H100 it found 75 GB/s for both directions at once, on
     another day 101, and rungs came to 1.12 of the limit that follows from the 75."""
 
