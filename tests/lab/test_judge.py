@@ -464,7 +464,7 @@ def test_less_than_the_memory_or_an_empty_kernel_takes_is_not_believed(
 def test_the_bounds_of_a_time_are_less_than_what_memory_and_launch_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """3 arrays of 4 MB, of which the L2 may have 2 MB, at 1.05 times 100 GB/s; 0.9 of an empty kernel's 4 us."""
     timed = Size(10**6, 10**6, 12 * 10**6, (1.0,) * 3, 1.0, (1.0,) * 3, "tuned", 1.0, (1.0,) * 3)
-    held: list[float] = []
+    limits: list[float] = []
     monkeypatch.setattr(verdict, "time_size", lambda *arguments: timed)
     monkeypatch.setattr(run, "_refuse_impossible_time", lambda timed, *least: limits.extend(least))
     monkeypatch.setattr(run, "_advise", lambda *arguments: ())
