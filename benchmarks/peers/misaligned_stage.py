@@ -81,7 +81,7 @@ def _view(x: Any, offset: int, kept: Kept) -> Any:
         moved.copy_(x)
         return moved
 
-    return kept.of(x, f"from {offset}", copy) if offset else x
+    return kept.get_or_make(x, f"from {offset}", copy) if offset else x
 
 
 STAGE = Sweep(

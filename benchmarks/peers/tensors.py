@@ -69,7 +69,7 @@ class Kept:
         self._place = place
         self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
 
-    def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
+    def get_or_make(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
         """What was made of the tensor under that name; made at the first call."""
         key = x.data_ptr(), x.numel(), what
         if key not in self._made or self._made[key][0] is not x:  # an earlier array's memory, reused
@@ -78,10 +78,10 @@ class Kept:
 
     def converted(self, x: Any, dtype: str) -> Any:
         """x as an array of its own of that dtype; the real parts of complex numbers."""
-        return self.of(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
+        return self.get_or_make(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
 
     def forget(self, used: Buffers) -> dict[str, Any]:
-        """Frees all of it: a contestant's ``extra_params``, which come after its last round and are none."""
+        """Frees all of it: a contestant's ``extra_params``, which come after its last round and are empty."""
         del used
         self._made.clear()
         return {}

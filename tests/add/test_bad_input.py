@@ -296,8 +296,8 @@ BAD_DEVICE_CALLS = {
     "pointer is a float": (lambda w: vecadd.add(w.device, w.cai(data=(1.5, False)), w.out), TypeError, "data|pointer"),
     "pointer is None": (lambda w: vecadd.add(w.device, w.cai(data=(None, False)), w.out), TypeError, "data|pointer"),
     "pointer is null": (lambda w: vecadd.add(w.device, w.cai(data=(0, False)), w.out), ValueError, "null"),
-    "pointer is negative": (lambda w: vecadd.add(w.device, w.cai(data=(-1, False)), w.out), ValueError, "no pointer"),
-    "pointer is huge": (lambda w: vecadd.add(w.device, w.cai(data=(2**64, False)), w.out), ValueError, "no pointer"),
+    "pointer is negative": (lambda w: vecadd.add(w.device, w.cai(data=(-1, False)), w.out), ValueError, "not a pointer"),
+    "pointer is huge": (lambda w: vecadd.add(w.device, w.cai(data=(2**64, False)), w.out), ValueError, "not a pointer"),
     "pointer at the end of the world": (
         lambda w: vecadd.add(w.device, w.cai(data=(2**64 - 64, False)), w.out), ValueError, "address space"),
     "pointer to host memory": (

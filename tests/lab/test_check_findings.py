@@ -412,8 +412,8 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
     ("figure", "said"),
     [
         *((figure, f"bench.json has {figure:g} for device read: no machine can be compared") for figure in (0.0, -5.0)),
-        (math.nan, "meta.limits.device.read_gbps is NaN, which is no number in range"),
-        (math.inf, "meta.limits.device.read_gbps is Infinity, which is no number in range"),
+        (math.nan, "meta.limits.device.read_gbps is NaN, which is not a number in range"),
+        (math.inf, "meta.limits.device.read_gbps is Infinity, which is not a number in range"),
     ],
     ids=str,
 )

@@ -203,7 +203,7 @@ def test_other_arrays_are_refused(device: int) -> None:
             _core.judge_call(right, given[0], START, given[1])
     with pytest.raises(ValueError, match="in memory's dtype"):
         _core.judge_call(right, memory, START, _core.to_device(versions.astype(np.int8)))
-    with pytest.raises(TypeError, match="no device rung"):
+    with pytest.raises(TypeError, match="not a device rung"):
         _core.judge_call("pageable", memory, START, _core.to_device(versions))
 
 

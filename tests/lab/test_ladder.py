@@ -317,9 +317,9 @@ def test_rows_say_their_family_and_their_load():
 
 
 BAD = {
-    "no such rung": (("nosuch", "float32", 10), {}, ValueError, "there is no rung nosuch"),
+    "no such rung": (("nosuch", "float32", 10), {}, ValueError, "unknown rung nosuch"),
     "a host rung": (("threads", "float32", 10), {}, ValueError, "rung threads is a host rung, and only a device or"),
-    "no such dtype": (("naive", "float8", 10), {}, TypeError, "float8 is no dtype that vecadd adds"),
+    "no such dtype": (("naive", "float8", 10), {}, TypeError, "float8 is not a supported dtype"),
     "a dtype not taken": (("atomic", "int8", 10), {}, TypeError, "rung atomic does not take int8"),
     "fewer than none": (("naive", "int8", -1), {}, ValueError, "n must be a number of elements .* not -1"),
     "more than memory": (("naive", "complex128", 2**60), {}, ValueError, "n must be a number of elements"),

@@ -205,7 +205,7 @@ def test_where_there_is_no_folder_nothing_is_searched(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(tune, "search", lambda tell: pytest.fail("searched"))
     assert cli.main(["tune", *arguments]) == 1
-    assert "set HOME, or VECADD_CACHE_DIR" in capsys.readouterr().err
+    assert "set HOME, or set VECADD_CACHE_DIR" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_search(folder: Path, run: Tune) -> None:
