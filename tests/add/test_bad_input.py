@@ -296,7 +296,7 @@ BAD_DEVICE_CALLS = {
     "pointer is a float": (lambda w: vecadd.add(w.device, w.cai(data=(1.5, False)), w.out), TypeError, "data|pointer"),
     "pointer is None": (lambda w: vecadd.add(w.device, w.cai(data=(None, False)), w.out), TypeError, "data|pointer"),
     "pointer is null": (lambda w: vecadd.add(w.device, w.cai(data=(0, False)), w.out), ValueError, "null"),
-    "pointer is negative": (lambda w: vecadd.add(w.device, w.cai(data=(-1, False)), w.out), ValueError, "not a pointer"),
+    "negative pointer": (lambda w: vecadd.add(w.device, w.cai(data=(-1, False)), w.out), ValueError, "not a pointer"),
     "pointer is huge": (lambda w: vecadd.add(w.device, w.cai(data=(2**64, False)), w.out), ValueError, "not a pointer"),
     "pointer at the end of the world": (
         lambda w: vecadd.add(w.device, w.cai(data=(2**64 - 64, False)), w.out), ValueError, "address space"),
