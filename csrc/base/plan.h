@@ -16,7 +16,7 @@ struct fallback_loop {
     void *context;
 };
 
-/* Whether a sum is streamed too that is not written where the last one of about its size was. */
+/* Whether a sum is streamed too that is not written where one of the last few of about its size was. */
 enum moved { NOT_STREAMED, STREAMED_ALONE, STREAMED }; /* STREAMED_ALONE: where no worker takes part */
 
 /* How the host runs one addition (host/schedule.h decides). */

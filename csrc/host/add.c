@@ -130,17 +130,23 @@ add_alone(host_add_function *add, bool floating, const void *a, const void *b, v
     return fpenv_end(environment);
 }
 
-/* Whether the sum is written elsewhere than the last one of about as many bytes, as where a program keeps its sums. Any
- * thread may call this; it takes no lock. */
+/* Whether the sum is written elsewhere than each of the last RECENT of about as many bytes, as where a program keeps
+ * its sums. Any thread may call this; it takes no lock. */
 static bool
 output_address_changed(size_t bytes, const void *c)
 {
     enum { CLASSES = sizeof(size_t) * CHAR_BIT }; /* of sizes, each twice the one before */
-    static const void *_Atomic last[CLASSES];
-    const void *_Atomic *const place = &last[CLASSES - 1 - __builtin_clzl(bytes | 1)];
-    if (atomic_load_explicit(place, memory_order_relaxed) == c)
-        return false;
-    atomic_store_explicit(place, c, memory_order_relaxed);
+    enum { RECENT = 4 };                          /* x = a + b and y = x + c in a loop have two */
+    static struct {
+        const void *_Atomic address[RECENT];
+        atomic_uint next;
+    } recent[CLASSES];
+    const int class = CLASSES - 1 - __builtin_clzl(bytes | 1);
+    for (int i = 0; i < RECENT; i++)
+        if (atomic_load_explicit(&recent[class].address[i], memory_order_relaxed) == c)
+            return false;
+    const unsigned next = atomic_fetch_add_explicit(&recent[class].next, 1, memory_order_relaxed);
+    atomic_store_explicit(&recent[class].address[next % RECENT], c, memory_order_relaxed);
     return true;
 }
 

@@ -14,10 +14,10 @@ struct host_thresholds {
     size_t wake;            /* sleeping workers are woken */
     size_t stream_alone;    /* one thread uses streaming stores: a third of the three arrays' bytes */
     size_t stream_together; /* several threads do, likewise */
-    size_t moved_alone; /* one thread streams a sum that is not where the last one of its size was; SIZE_MAX: never */
-    size_t moved;       /* several threads do */
-    size_t cached;      /* less stays in the threads' own caches, likewise */
-    size_t narrow;      /* the shorter vectors are used, where there is a choice; SIZE_MAX: never */
+    size_t moved_alone;     /* one thread streams a sum that is not where one of the last few was; SIZE_MAX: never */
+    size_t moved;           /* several threads do */
+    size_t cached;          /* less stays in the threads' own caches, likewise */
+    size_t narrow;          /* the shorter vectors are used, where there is a choice; SIZE_MAX: never */
 };
 
 /* Determined on the first call, constant after that. */

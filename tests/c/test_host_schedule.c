@@ -137,6 +137,38 @@ four_threads_stream_by_size_alone(void)
     CHECK(host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).moved == NOT_STREAMED);
 }
 
+static int streamed;
+
+static void
+store_plainly(const void *a, const void *b, void *c, size_t n)
+{
+    (void)a, (void)b, (void)c, (void)n;
+}
+
+static void
+store_streaming(const void *a, const void *b, void *c, size_t n)
+{
+    (void)a, (void)b, (void)c, (void)n;
+    streamed++;
+}
+
+static void
+outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not(void)
+{
+    static char out[5][64];
+    const struct host_simd simd = {.add[COMPONENT_I8] = store_plainly, .stream[COMPONENT_I8] = store_streaming};
+    const struct host_schedule schedule = {.threads = 1, .moved = STREAMED_ALONE, .block = 64};
+    for (int outputs = 1; outputs <= 5; outputs++) {
+        for (int call = 0; call < 4 * outputs; call++) {
+            if (call == 2 * outputs)
+                streamed = 0; /* all of them have been written */
+            const int at = call % outputs;
+            host_add(&simd, &schedule, COMPONENT_I8, out[at], out[at], out[at], 64);
+        }
+        CHECK(streamed == (outputs == 5 ? 10 : 0), "%d outputs: %d streamed", outputs, streamed);
+    }
+}
+
 static void
 vecadd_wake_bytes_says_from_which_size_on_workers_are_woken(void)
 {
@@ -225,6 +257,7 @@ main(void)
     RUN(four_threads_are_woken_for_a_quarter_of_what_three_are);
     RUN(fewer_than_four_threads_stream_a_sum_that_moves);
     RUN(four_threads_stream_by_size_alone);
+    RUN(outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not);
     RUN(vecadd_wake_bytes_says_from_which_size_on_workers_are_woken);
     RUN(another_text_in_vecadd_wake_bytes_is_ignored);
     RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);
