@@ -25,28 +25,18 @@ from queue import SimpleQueue
 from types import ModuleType
 from typing import Any, Literal
 
+import npy_files
 import numpy as np
 import pytest
 from builds import UNDER_ASAN
 from conftest import child_environment
 from double.control import NOTHING
-from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
+from npy_files import OLD, assert_untouched, npy_bytes, open_without_tmpfile, operands
 from signals import FAULTS, taken_by_threads
 
 from vecadd.files import add_files, run_uninterrupted
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return fill_folder(tmp_path)
-
-
-@pytest.fixture(params=["without a name", "with a name"])
-def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
-    if request.param == "with a name":
-        monkeypatch.setattr(os, "open", open_without_tmpfile)
-    return str(request.param)
+folder, temporary = npy_files.folder, npy_files.temporary
 
 
 def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:

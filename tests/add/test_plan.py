@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import re
 import threading
 import warnings
 import weakref
@@ -39,38 +38,6 @@ def test_each_call_adds_and_returns_out(operands):
         _core.poison(out)
         assert plan() is out
         assert_same_values(out.numpy(), want)
-
-
-def test_a_call_sees_what_the_operands_contain_by_then(operands):
-    a, b, out, want = operands
-    plan = vecadd.plan(a, b, out)
-    vecadd.add(a, b, a)
-    assert_same_values(plan().numpy(), want + b.numpy())
-
-
-def test_out_may_be_an_operand_and_calls_come_one_after_the_other(device):
-    a, b = vecadd.to_device(numbers(1)), vecadd.to_device(numbers(2))
-    plan = vecadd.plan(a, b, a)
-    for _ in range(2000):
-        plan()
-    assert_same_values(a.numpy(), numbers(1) + 2000 * numbers(2))
-
-
-def test_plans_and_additions_on_one_stream_keep_their_order(device):
-    x, y, one = (vecadd.to_device(np.full(N, value, np.int32)) for value in (0, 0, 1))
-    up, over = vecadd.plan(x, one, x), vecadd.plan(x, y, y)
-    for _ in range(500):
-        up()
-        over()
-        x += one
-        vecadd.add(x, y, y)
-    want_x = want_y = 0
-    for _ in range(500):
-        want_y += want_x + 1
-        want_x += 2
-        want_y += want_x
-    assert_same_values(x.numpy(), np.full(N, want_x, np.int32))
-    assert_same_values(y.numpy(), np.full(N, want_y, np.int64).astype(np.int32))
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 17, 4099])
@@ -122,15 +89,6 @@ def test_out_that_overlaps_one_operand_in_part_is_planned_as_it_is_added(driver,
     want = a.copy()
     want[1:50_001] = a[:50_000] + b
     assert_same_values(memory.numpy(), want)
-
-
-def test_a_plan_on_a_given_stream_comes_after_its_operands_producers(driver, foreign):
-    a, b = numbers(1), numbers(2)
-    late, out, source = foreign(np.zeros_like(a), stream=driver.stream()), foreign(np.zeros_like(a)), foreign(a)
-    plan = vecadd.plan(late, foreign(b), out, stream=driver.stream())
-    driver.copy_late(late.__cuda_array_interface__["stream"], late.pointer, source.pointer, a.nbytes)
-    plan()
-    assert_same_values(out.numpy(), a + b)
 
 
 class OwnedStream:
@@ -250,20 +208,6 @@ def test_one_numpy_array_in_every_place_that_became_shorter_is_refused():
     assert (x == 1).all()
 
 
-def test_out_is_needed(operands):
-    a, b, *_ = operands
-    for arguments in ((a, b), (a, b, None)):
-        with pytest.raises(TypeError, match="needs out"):
-            vecadd.plan(*arguments)
-
-
-@pytest.mark.parametrize("keyword", [{"device": "cuda"}, {"dtype": "f4"}, {"where": True}], ids=str)
-def test_keywords_of_add_that_a_plan_has_not(keyword, operands):
-    a, b, out, _ = operands
-    with pytest.raises(TypeError, match=re.escape(f"not {next(iter(keyword))}")):
-        vecadd.plan(a, b, out, **keyword)
-
-
 def test_what_add_refuses_a_plan_refuses_and_out_is_untouched(operands, foreign):
     a, b, out, _ = operands
     before = out.numpy()
@@ -353,12 +297,6 @@ def test_a_plan_in_a_cycle_is_collected():
     assert gone() is None
 
 
-def test_a_dropped_plans_launches_go_on(operands):
-    a, b, out, want = operands
-    vecadd.plan(a, b, out)()
-    assert_same_values(out.numpy(), want)
-
-
 def test_no_graph_stays(operands, double):
     a, b, out, _ = operands
     before = double.live()
@@ -409,25 +347,6 @@ def test_in_a_fork_device_plans_name_spawn_and_host_plans_add(device, child):
 # What fails inside CUDA.
 
 
-@pytest.mark.parametrize("call", ["cudaGraphLaunch", "cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamIsCapturing"])
-def test_every_call_of_a_run_may_fail_once(call, driver, foreign, double):
-    a, b = numbers(1), numbers(2)
-    out = foreign(np.zeros_like(a))
-    plan = vecadd.plan(foreign(a, stream=driver.stream()), foreign(b), out, stream=driver.stream())
-    plan()
-    made = double.calls(call)
-    assert made > 0
-    double.reset(0)
-    plan()
-    for nth in range(1, double.calls(call) + 1):
-        double.fail(call, nth, UNKNOWN, False)
-        with pytest.raises(RuntimeError, match="999"):
-            plan()
-        double.reset(0)
-        plan()
-        assert_same_values(out.numpy(), a + b)
-
-
 LOST = """
 import numpy as np, pytest, vecadd
 from double import control
@@ -457,8 +376,9 @@ def test_a_plan_finds_no_memory(operands, double):
 
 def test_what_cannot_be_planned_says_what_to_do():
     a, out = np.ones(5), np.zeros(5)
-    with pytest.raises(TypeError, match=r"plan\(\) needs out, .* make it as numpy\.empty_like"):
-        vecadd.plan(a, a, None)
+    for without_out in ((a, a), (a, a, None)):
+        with pytest.raises(TypeError, match=r"plan\(\) needs out, .* make it as numpy\.empty_like"):
+            vecadd.plan(*without_out)
     with pytest.raises(TypeError, match=r"not where: call add\(a, b, out, where=\.\.\.\) each time"):
         vecadd.plan(a, a, out, where=True)
     with pytest.raises(TypeError, match=r"not device: .* call add\(a, b, out, device=\.\.\.\) each time"):

@@ -53,11 +53,14 @@ def test_nonsense_for_the_number_of_threads_is_told_once_and_does_not_stop_sums(
         f"    {SUMS.replace(chr(10), chr(10) + '    ')}\n"
         "[only] = told\n"
         "print(only.category.__name__, only.message)\n"
+        "print(vecadd.get_num_threads())\n"
     )
     words = (
         f'RuntimeWarning VECADD_NUM_THREADS is "{threads}": it takes a number of threads from 1 to 256; additions use '
     )
-    assert child(code, VECADD_NUM_THREADS=threads).stdout.startswith(words)
+    warned, used = child(code, VECADD_NUM_THREADS=threads).stdout.splitlines()
+    assert warned.startswith(words)
+    assert used == child("import vecadd; print(vecadd.get_num_threads())", VECADD_NUM_THREADS=None).stdout.strip()
 
 
 def test_nonsense_for_the_wake_size_is_told_and_ignored(child):
@@ -327,20 +330,6 @@ def test_a_fork_finds_no_idle_thread(child):
     )
 
 
-def test_fork_after_use_adds_in_parent_and_child(child):
-    child(
-        f"{FORKS}\n"
-        "check()\n"
-        "for _ in range(5):\n"
-        "    pid = os.fork()\n"
-        "    if pid == 0:\n"
-        "        check(); check(); sys.exit(0)\n"
-        "    check()\n"
-        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n",
-        VECADD_NUM_THREADS="3",
-    )
-
-
 def test_a_forked_child_counts_its_processors_again(child):
     """So that a worker of a pool that is given one processor does not begin with threads for all."""
     child(
@@ -359,20 +348,6 @@ def test_a_forked_child_counts_its_processors_again(child):
         "assert counted(all, '5') == 5\n"
         "assert vecadd.get_num_threads() == before\n",
         VECADD_NUM_THREADS=None,
-    )
-
-
-def test_fork_of_a_fork_adds(child):
-    child(
-        f"{FORKS}\n"
-        "check()\n"
-        "for _ in range(3):\n"
-        "    pid = os.fork()\n"
-        "    if pid:\n"
-        "        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
-        "        break\n"
-        "    check()\n",
-        VECADD_NUM_THREADS="3",
     )
 
 
