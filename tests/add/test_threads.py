@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from builds import UNDER_ASAN
+from together import together
 
 import vecadd
 
@@ -225,25 +226,6 @@ def test_import_and_small_sums_start_no_thread(child):
     child(code, OPENBLAS_NUM_THREADS="1")
 
 
-def together(count, work):
-    """Runs work(0), work(1), ... in as many Python threads, started at one time, and raises what they raised."""
-    start, errors = threading.Barrier(count), []
-
-    def run(i):
-        start.wait()
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
-
-
 @pytest.mark.parametrize("n", [10, 1000, N])
 def test_many_callers_at_once(n):
     def work(i):
@@ -375,20 +357,6 @@ def test_fork_while_another_thread_adds(child, before):
         "        check(); os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
         "stop.set(); thread.join(); check()\n",
-        VECADD_NUM_THREADS="3",
-    )
-
-
-def test_multiprocessing_fork_pool_adds(child):
-    child(
-        f"{FORKS}\n"
-        "import multiprocessing\n"
-        "def work(i):\n"
-        "    check(); return i\n"
-        "check()\n"
-        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        "    assert pool.map(work, range(6)) == list(range(6))\n"
-        "    pool.close(); pool.join()\n",
         VECADD_NUM_THREADS="3",
     )
 

@@ -6,13 +6,13 @@ bfloat16 overflows only where the float32 sum does, as NumPy has it; its roundin
 
 import ctypes
 import platform
-import threading
 import warnings
 
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, NUMPY_FLOATS, assert_same_values, at_offset, fill_guards, lane, tame_values
 from covering import covering
+from together import together
 
 import vecadd
 from vecadd import _core
@@ -292,29 +292,17 @@ def test_what_the_caller_computed_before_is_not_reported(route, dtype, n):
 def test_error_state_of_each_thread_is_its_own():
     a = np.full(2**18, np.finfo(np.float32).max)
     failures = []
-    start = threading.Barrier(2)
 
-    def quiet():
-        start.wait()
-        with np.errstate(all="ignore"):
-            for _ in range(50):
-                vecadd.add(a, a)
-
-    def loud():
-        start.wait()
-        with np.errstate(all="raise"):
+    def work(i):
+        with np.errstate(all=["ignore", "raise"][i]):
             for _ in range(50):
                 try:
                     vecadd.add(a, a)
                 except FloatingPointError as error:
-                    failures.append(str(error))
+                    failures.append((i, str(error)))
 
-    threads = [threading.Thread(target=quiet), threading.Thread(target=loud)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == ["overflow encountered in add"] * 50
+    together(2, work)
+    assert failures == [(1, "overflow encountered in add")] * 50
 
 
 # The processor's floating-point environment, through libm: these need a real C library and are the same on every route

@@ -285,27 +285,6 @@ nothing_is_read_for_no_elements(void)
     CHECK(host_add(&host_simd_c, &schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
 }
 
-static void
-vecadd_simd_names_the_level(void)
-{
-    struct status status;
-    setenv("VECADD_SIMD", "c", 1);
-    CHECK(host_simd_chosen(&status) == &host_simd_c);
-    setenv("VECADD_SIMD", "mmx", 1);
-    CHECK(host_simd_chosen(&status) == &host_simd_c, "chosen once a process");
-}
-
-static void
-an_unknown_level_is_refused_with_those_that_work(void)
-{
-    struct status status = {0};
-    setenv("VECADD_SIMD", "mmx", 1);
-    CHECK(host_simd_chosen(&status) == NULL);
-    CHECK(status.code == STATUS_VALUE && strstr(status.text, "\"mmx\"") && strstr(status.text, "c"), "%s", status.text);
-    unsetenv("VECADD_SIMD");
-    CHECK(host_simd_chosen(&status) != NULL, "a refusal is not remembered");
-}
-
 int
 main(void)
 {
@@ -318,7 +297,5 @@ main(void)
     RUN(shorter_vectors_are_the_next_levels_but_for_what_is_converted);
     RUN(one_flag_in_a_large_array_is_found);
     RUN(nothing_is_read_for_no_elements);
-    RUN(vecadd_simd_names_the_level);
-    RUN(an_unknown_level_is_refused_with_those_that_work);
     return check_report();
 }

@@ -135,9 +135,7 @@ static void
 streams2_tells_of_a_failed_wait(void)
 {
     failing = arrays_new(COMPONENT_F32, 1000, 7);
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
-        if (strcmp((*rung)->name, "streams2") == 0)
-            failing_rung = *rung;
+    failing_rung = rung_named("streams2");
     CHECK(fail_each_call("cudaStreamSynchronize", cudaErrorUnknown, run_rung) == 2);
     arrays_free(&failing);
 }
@@ -149,9 +147,7 @@ chunks_add_whatever_of_them_is_timed(void)
     static const char *const calls[] = {"cudaDeviceGetAttribute", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
                                         "cudaLaunchKernel",       "cudaEventCreate",         "cudaEventRecord",
                                         "cudaEventElapsedTime",   "cudaStreamSynchronize"};
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
-        if (strcmp((*rung)->name, "chunks_reused") == 0)
-            failing_rung = *rung;
+    failing_rung = rung_named("chunks_reused");
     failing = arrays_new(COMPONENT_F32, 150001, 7); /* three chunks */
     for (failing_timed = 0; failing_timed <= failing_rung->params[1].most; failing_timed++) {
         struct status status;
