@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from arrays import tame_values
 
 OLD = b"what was there before"
@@ -52,3 +53,16 @@ def open_without_tmpfile(path: Any, flags: int, mode: int = 0o777, **keywords: A
     if flags & os.O_TMPFILE == os.O_TMPFILE:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
     return _open(path, flags, mode, **keywords)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill_folder(tmp_path)
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
+    if request.param == "with a name":
+        monkeypatch.setattr(os, "open", open_without_tmpfile)
+    return str(request.param)

@@ -8,6 +8,8 @@ import zarr
 from npy_files import operands
 from zarr.abc.store import Store
 
+import vecadd
+
 Place = str | Path | Store
 
 
@@ -41,3 +43,15 @@ def names(folder: Path) -> list[str]:
 def files(folder: Path) -> dict[str, bytes]:
     """All files below the folder, and what they contain."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def add(folder: Path, **keywords: Any) -> None:
+    """The arrays of fill_folder into its c.zarr."""
+    vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr", **keywords)
+
+
+def assert_sum(folder: Path) -> None:
+    """It is there, and nothing is left beside or in it."""
+    np.testing.assert_array_equal(read(folder / "c.zarr"), read(folder / "a.zarr") + read(folder / "b.zarr"))
+    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
+    assert names(folder / "c.zarr") == ["c", "zarr.json"]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from arrays import assert_same_values
-from conftest import memory_grown
+from conftest import ON_DOUBLE, memory_grown
 from foreign import DLPackArray
 
 import vecadd
@@ -99,23 +99,12 @@ def dev(shape, dtype="float32"):
 # name: (the call, exception, what its message says)
 BAD_HOST_CALLS = {
     "no common shape": (lambda w: vecadd.add(w.host, w.host[:-1], w.host_out), ValueError, "broadcast"),
-    "out too small": (
-        lambda w: vecadd.add(np.ones(N + 1, "f4"), np.ones(N + 1, "f4"), w.host_out),
-        ValueError,
-        "broadc",
-    ),
+    "out too small": (lambda w: vecadd.add(np.ones(N + 1), np.ones(N + 1), w.host_out), ValueError, "broadcast"),
     "out of another shape": (lambda w: vecadd.add(w.host, w.host, w.host_out.reshape(10, 10)), ValueError, "broadcast"),
     "out of a narrower dtype": (lambda w: vecadd.add(w.host, np.ones(N), w.host_out, casting="no"), TypeError, "cast"),
     "out read-only": (lambda w: vecadd.add(w.host, w.host, w.read_only), ValueError, "read-only"),
     "out is a list": (lambda w: vecadd.add(w.host, w.host, [0.0] * N), TypeError, "ArrayType"),
     "out by position and by name": (lambda w: vecadd.add(w.host, w.host, w.host_out, out=w.host_out), TypeError, "out"),
-    "objects that do not add": (lambda w: vecadd.add(w.host, object()), TypeError, "unsupported operand"),
-    "None": (lambda w: vecadd.add(None, w.host, w.host_out), TypeError, "Cannot cast"),
-    "structures": (
-        lambda w: vecadd.add(np.zeros(N, "i4,i4"), np.zeros(N, "i4,i4"), w.host_out),
-        TypeError,
-        "loop|cast",
-    ),
     "no arguments": (lambda w: vecadd.add(), TypeError, "argument"),
     "one argument": (lambda w: vecadd.add(w.host), TypeError, "argument"),
     "four arguments": (lambda w: vecadd.add(w.host, w.host, w.host_out, None), TypeError, "argument"),
@@ -386,7 +375,8 @@ def world(foreign):
 
 
 @pytest.mark.parametrize("name", BAD_DEVICE_CALLS)
-def test_bad_device_call_is_refused_and_changes_nothing(name, world):
+def test_bad_device_call_is_refused_and_changes_nothing(name, world, request):
+    """On the double, again and again: small buffers that the first call makes are kept for the next."""
     call, exception, message = BAD_DEVICE_CALLS[name]
     before, counts = world.content(), _core.memory_counts()
     objects = world.host, world.host_out, world.device, world.out, world.array, world.foreign_out
@@ -397,22 +387,15 @@ def test_bad_device_call_is_refused_and_changes_nothing(name, world):
     assert world.content() == before
     assert memory_grown(counts) == {}
     assert_same_values(vecadd.add(world.device, world.array, world.out).numpy(), world.host * 2)
-
-
-@pytest.mark.parametrize("name", BAD_DEVICE_CALLS)
-def test_bad_device_call_leaves_no_work_and_no_memory_on_the_double(name, double, world):
-    call, exception, _ = BAD_DEVICE_CALLS[name]
-    vecadd.add(world.device, world.device)
-    vecadd.add(world.host, world.host, device="cuda")
-    with pytest.raises(exception):
-        call(world)  # small buffers that it makes are kept for the next call
-    gc.collect()
-    live = double.live()
-    for _ in range(3):
-        with pytest.raises(exception):
-            call(world)
-    gc.collect()
-    assert double.live() == live
+    if ON_DOUBLE:
+        double = request.getfixturevalue("double")
+        gc.collect()
+        live = double.live()
+        for _ in range(3):
+            with pytest.raises(exception):
+                call(world)
+        gc.collect()
+        assert double.live() == live
 
 
 def test_memory_freed_by_its_library_is_refused(foreign, driver):

@@ -1,14 +1,13 @@
 """Where arrays come from and who calls add: dask, xarray, pandas, pyarrow, maps of files, executors, help()."""
 
 import array
-import concurrent.futures
 import operator
 import pickle
 import pydoc
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same, assert_same_values, tame_values
+from arrays import assert_same, assert_same_values, tame_values
 
 import vecadd
 from vecadd import _core
@@ -88,28 +87,6 @@ def test_arrays_over_bytes_and_array_module():
     assert_same(vecadd.add(numbers, numbers), np.add(numbers, numbers))
 
 
-def test_an_executor_of_threads():
-    arrays = [floats(1000 * k + 7, k) for k in range(64)]
-    with concurrent.futures.ThreadPoolExecutor(8) as executor:
-        sums = list(executor.map(vecadd.add, arrays, arrays))
-    for a, total in zip(arrays, sums, strict=True):
-        assert_same(total, a + a)
-
-
-def test_spawned_processes(child):
-    child(
-        "import concurrent.futures, multiprocessing\n"
-        "import numpy as np, vecadd\n"
-        "if __name__ == '__main__':\n"
-        "    a = np.arange(300_000, dtype='f4')\n"
-        "    vecadd.add(a, a)\n"
-        "    context = multiprocessing.get_context('spawn')\n"
-        "    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as executor:\n"
-        "        for total in executor.map(vecadd.add, [a] * 4, [a] * 4):\n"
-        "            assert (total == a + a).all()\n"
-    )
-
-
 def test_add_itself_can_be_pickled():
     assert pickle.loads(pickle.dumps(vecadd.add)) is vecadd.add
 
@@ -129,11 +106,3 @@ FALLIBLE += [f"DeviceArray.{name}" for name in ("copy", "numpy", "reshape", "__a
 @pytest.mark.parametrize("name", FALLIBLE)
 def test_help_names_what_is_raised(name):
     assert "Raises" in pydoc.plain(pydoc.render_doc(operator.attrgetter(name)(vecadd)))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_a_buffer_of_a_structure_of_arrays(dtype):
-    """A field of a structured array is strided: numpy.add's values on every route."""
-    records = np.zeros(1000, [("x", dtype), ("y", "f8")])
-    records["x"] = tame_values(dtype, 1000)
-    assert_same(vecadd.add(records["x"], records["x"]), np.add(records["x"], records["x"]))

@@ -15,30 +15,28 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
+import npy_files
 import numpy as np
 import pytest
 from conftest import child_environment
-from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, npy_header, open_without_tmpfile, operands
+from npy_files import OLD, assert_untouched, npy_bytes, npy_header, operands
 
 from vecadd import _core, files
 from vecadd.files import add_files
 
+folder, temporary = npy_files.folder, npy_files.temporary
+
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", ">f4", "<M8[s]"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return fill_folder(tmp_path)
-
-
-@pytest.fixture(params=["without a name", "with a name"])
-def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
-    if request.param == "with a name":
-        monkeypatch.setattr(os, "open", open_without_tmpfile)
-    return str(request.param)
+def assert_file_is_numpys(folder: Path, a: np.ndarray, b: np.ndarray, **options: Any) -> None:
+    """The sum of these two in files is the file that NumPy would save."""
+    (folder / "a.npy").write_bytes(npy_bytes(a))
+    (folder / "b.npy").write_bytes(npy_bytes(b))
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", **options)
+    assert (folder / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
 
 
 @pytest.mark.parametrize("window", [64, 1 << 20])
@@ -47,20 +45,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def test_the_file_is_the_one_that_numpy_would_save(
     dtype: str, shape: tuple[int, ...], window: int, tmp_path: Path
 ) -> None:
-    a, b = operands(dtype, shape)
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=window)
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
-
-
-@pytest.mark.parametrize(("first", "second"), [("int8", "float32"), ("float32", "float64"), ("bool", "uint16")])
-def test_mixed_dtypes_give_numpys_dtype(first: str, second: str, tmp_path: Path) -> None:
-    a, b = operands(first, (100,))[0], operands(second, (100,))[1]
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=64)
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
+    assert_file_is_numpys(tmp_path, *operands(dtype, shape), window=window)
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
@@ -102,17 +87,10 @@ def test_a_header_of_python_2_is_read_with_numpys_warning(folder: Path) -> None:
     assert (folder / "c.npy").read_bytes() == (folder / "b.npy").read_bytes()
 
 
-def test_fortran_order_stays(tmp_path: Path) -> None:
-    a, b = (np.asfortranarray(x) for x in operands("float64", (5, 9)))
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=64)
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(a + b)
-
-
 LAYOUTS = [
     ((4, 5), "C", (4, 5), "F"),
     ((40, 50), "F", (40, 50), "C"),
+    ((5, 9), "F", (5, 9), "F"),
     ((3, 4, 5), "F", (3, 4, 5), "C"),
     ((2, 3, 4, 5), "C", (2, 3, 4, 5), "F"),
     ((100, 7), "C", (7,), "C"),
@@ -145,23 +123,14 @@ def test_shapes_broadcast_and_memory_orders_mix_as_numpys(
 ) -> None:
     a = np.asarray(operands(dtypes[0], first)[0], order=first_order)
     b = np.asarray(operands(dtypes[1], second)[1], order=second_order)
-    if swapped:
-        a, b = b, a
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=window)
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
+    assert_file_is_numpys(tmp_path, *((b, a) if swapped else (a, b)), window=window)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("axes", [33, 64])
 def test_files_may_have_as_many_axes_as_numpys_arrays(axes: int, order: Literal["C", "F"], tmp_path: Path) -> None:
     a = np.asarray(operands("float32", (2, *(1,) * (axes - 2), 3))[0], order=order)
-    b = operands("float32", (5, 1))[1]
-    np.save(tmp_path / "a.npy", a)
-    np.save(tmp_path / "b.npy", b)
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy")
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(a + b)
+    assert_file_is_numpys(tmp_path, a, operands("float32", (5, 1))[1])
 
 
 TURNED = [
@@ -178,20 +147,15 @@ def test_rows_of_two_memory_orders_are_added_in_blocks(
 ) -> None:
     a, b = operands(dtypes[0], shape)[0], operands(dtypes[1], shape)[1]
     first, second = np.asarray(a, order=order[0]), np.asarray(b, order=order[1])  # type: ignore[call-overload]
-    (tmp_path / "a.npy").write_bytes(npy_bytes(first))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(second))
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy")
-    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.add(first, second))
+    assert_file_is_numpys(tmp_path, first, second)
 
 
 def test_files_of_two_memory_orders_are_read_and_written_in_runs(tmp_path: Path, double: ModuleType) -> None:
     """Of some thousand bytes where memory is for some million: not an element at a time."""
     a = np.arange(1 << 20, dtype=np.float32).reshape(1 << 10, 1 << 10)
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(np.asfortranarray(a)))
     sizes: list[int] = []
     double.on_file_call(lambda call, offset, nbytes: sizes.append(nbytes) or 0)
-    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=128 << 10)
+    assert_file_is_numpys(tmp_path, a, np.asfortranarray(a), window=128 << 10)
     assert min(sizes) >= 2048
     assert sum(sizes) == 3 * a.nbytes
 
@@ -201,12 +165,6 @@ def test_the_target_may_be_an_input(target: str, folder: Path, temporary: str) -
     want = np.load(folder / "a.npy") + np.load(folder / "b.npy")
     add_files(folder / "a.npy", folder / "b.npy", folder / target, window=64)
     np.testing.assert_array_equal(np.load(folder / target), want)
-
-
-def test_progress_is_told_after_every_eight_windows(folder: Path) -> None:
-    told: list[tuple[int, int]] = []
-    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=200, progress=lambda *at: told.append(at))
-    assert told == [(400, 1000), (800, 1000), (1000, 1000)]
 
 
 def test_progress_is_told_of_what_is_written(folder: Path, double: ModuleType) -> None:
@@ -229,8 +187,8 @@ def test_progress_is_told_of_what_is_written(folder: Path, double: ModuleType) -
     assert told.is_set()
 
 
-def test_progress_may_be_an_object_that_is_false(folder: Path) -> None:
-    """As a list is before it has got anything."""
+def test_progress_is_told_after_every_eight_windows(folder: Path) -> None:
+    """To an object that is false too, as a list is before it has got anything."""
 
     class Told(list[tuple[int, int]]):
         def __call__(self, done: int, size: int) -> None:

@@ -25,28 +25,18 @@ from queue import SimpleQueue
 from types import ModuleType
 from typing import Any, Literal
 
+import npy_files
 import numpy as np
 import pytest
 from builds import UNDER_ASAN
 from conftest import child_environment
 from double.control import NOTHING
-from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
+from npy_files import OLD, assert_untouched, npy_bytes, open_without_tmpfile, operands
 from signals import FAULTS, taken_by_threads
 
 from vecadd.files import add_files, run_uninterrupted
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return fill_folder(tmp_path)
-
-
-@pytest.fixture(params=["without a name", "with a name"])
-def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
-    if request.param == "with a name":
-        monkeypatch.setattr(os, "open", open_without_tmpfile)
-    return str(request.param)
+folder, temporary = npy_files.folder, npy_files.temporary
 
 
 def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:
@@ -257,81 +247,6 @@ def test_whichever_call_fails_the_target_is_the_old_or_the_new_sum(sync: bool, d
             add()
             assert (tmp_path / "c.npy").read_bytes() == new
             old = new
-
-
-# A disk that loses the first write of all, and the error is told once: on Linux to the call that waits for the disk
-# first; of NFS and quotas, to close.
-FAILING_DISK = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-int disk_error, disk_tells_at_close;
-static int lost, written;
-
-static int told(int file, int closes) {
-    if (!lost || file != written || closes != disk_tells_at_close)
-        return 0;
-    errno = lost;
-    lost = 0;
-    return -1;
-}
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t at) {
-    if (disk_error)
-        lost = disk_error, written = file, disk_error = 0;
-    return REAL(pwrite64)(file, from, bytes, at);
-}
-ssize_t pwrite(int file, const void *from, size_t bytes, off_t at) { return pwrite64(file, from, bytes, at); }
-int close(int file) { const int done = REAL(close)(file); return told(file, 1) ? -1 : done; }
-int fsync(int file) { const int done = REAL(fsync)(file); return told(file, 0) ? -1 : done; }
-int fdatasync(int file) { const int done = REAL(fdatasync)(file); return told(file, 0) ? -1 : done; }
-int sync_file_range(int file, off64_t at, off64_t bytes, unsigned flags) {
-    const int done = REAL(sync_file_range)(file, at, bytes, flags);
-    return flags != SYNC_FILE_RANGE_WRITE && told(file, 0) ? -1 : done;
-}
-"""
-ON_A_FAILING_DISK = """
-import ctypes, sys
-from vecadd.files import add_files
-disk = ctypes.CDLL(None)
-error, at_close = (ctypes.c_int.in_dll(disk, name) for name in ("disk_error", "disk_tells_at_close"))
-error.value, at_close.value = map(int, sys.argv[1:])
-for _ in range(2):
-    try:
-        add_files("a.npy", "b.npy", "c.npy", window=1 << 12, sync=not at_close.value)
-        print("added")
-    except OSError as failed:
-        print(failed.errno, failed.filename)
-    with open("c.npy", "rb") as file:
-        print(file.read(4))
-"""
-
-
-@pytest.mark.skipif(UNDER_ASAN, reason="ASan has to be loaded first")
-@pytest.mark.parametrize(("error", "at_close"), [(errno.EIO, 0), (errno.EDQUOT, 1)])
-def test_what_a_disk_does_not_take_is_told_once_and_replaces_nothing(error: int, at_close: int, tmp_path: Path) -> None:
-    (tmp_path / "disk.c").write_text(FAILING_DISK)
-    command = ["cc", "-shared", "-fPIC", "-O1", "disk.c", "-o", "disk.so", "-ldl"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    folder = tmp_path / "files"
-    folder.mkdir()
-    for name in "ab":
-        (folder / f"{name}.npy").write_bytes(npy_bytes(np.ones(1 << 20, np.float32)))
-    (folder / "c.npy").write_bytes(OLD)
-    done = subprocess.run(
-        [sys.executable, "-c", ON_A_FAILING_DISK, str(error), str(at_close)],
-        cwd=folder,
-        env=child_environment(LD_PRELOAD=str(tmp_path / "disk.so")),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [f"{error} c.npy", str(OLD[:4]), "added", str(b"\x93NUM")]
-    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
 
 # --- interrupts and kills

@@ -4,10 +4,9 @@ test_extremes.py adds all of them to every other dtype's; here the signs of NaNs
 
 import warnings
 
-import ml_dtypes
 import numpy as np
 import pytest
-from arrays import FLOAT8, bits
+from arrays import FLOAT8
 from foreign import View
 
 import vecadd
@@ -37,21 +36,6 @@ def same_bits(got, want):
     return got.dtype == want.dtype and (got.view(np.uint8) == want.view(np.uint8)).all()
 
 
-def test_the_rounding_is_to_nearest_even_and_too_large_is_nan():
-    """What ml_dtypes does, so that these tests show it where it changes."""
-    sums = np.add(A, B).astype(np.float64)
-    exact = A.astype(np.float64) + B.astype(np.float64)
-    known = ~np.isnan(exact)
-    assert (np.isnan(sums[known]) == (abs(exact[known]) > 464)).all()
-    finite = known & ~np.isnan(sums)
-    neighbours = np.unique(PATTERNS.astype(np.float64)[~np.isnan(PATTERNS)])
-    distance = abs(neighbours[None, :] - np.unique(exact[finite])[:, None]).min(axis=1)
-    nearest = dict(zip(np.unique(exact[finite]).tolist(), distance.tolist(), strict=True))
-    assert all(abs(s - e) == nearest[e] for s, e in zip(sums[finite].tolist(), exact[finite].tolist(), strict=True))
-    even = np.add(np.array([448, 16], FLOAT8), np.array([16, 1], FLOAT8))
-    assert even.astype(int).tolist() == [448, 16]
-
-
 def test_on_the_host():
     assert _core.explain_route(A, B)["route"] == "host"
     assert same_bits(vecadd.add(A, B), np.add(A, B))
@@ -59,13 +43,6 @@ def test_on_the_host():
     rows = np.tile(A, 8).reshape(8, -1)[:, : 2**16 - 3]
     assert _core.explain_route(rows, rows[0])["layout"] == "rows"
     assert same_bits(vecadd.add(rows, rows[0]), np.add(rows, rows[0]))
-
-
-@pytest.mark.parametrize("n", [0, 1, 15, 63, 4099])
-@pytest.mark.parametrize("offset", [0, 1, 13])
-def test_of_any_length_at_any_address(n, offset):
-    a, b = A[7 + offset :][:n], B[offset:][:n]
-    assert same_bits(vecadd.add(a, b), np.add(a, b))
 
 
 def test_through_the_gpu(device):
@@ -146,24 +123,9 @@ def root(x):
     return x if x.base is None else root(x.base)
 
 
-def test_beside_float32_on_the_device(device):
-    wide = np.linspace(-500, 500, A.size, dtype=np.float32)
-    x, y = vecadd.to_device(A), vecadd.to_device(wide)
-    with np.errstate(all="ignore"):
-        want = np.add(A, wide)
-        assert same_bits(np.where(np.isnan(want), 0, vecadd.add(x, y).numpy()), np.where(np.isnan(want), 0, want))
-        narrow = np.add(A, wide, np.zeros_like(A))
-        assert (bits(vecadd.add(x, y, vecadd.to_device(np.zeros_like(A))).numpy()) == bits(narrow)).all()
-
-
 def test_without_an_interface_that_names_it_a_byte_is_refused(device, foreign):
     typed = Typed(foreign(A))
     assert same_bits(vecadd.add(typed, typed), np.add(A, A))
     typed.dtype = None
     with pytest.raises(TypeError, match=r"dtype .V1; vecadd takes .*, float8_e4m3fn in native byte order"):
         vecadd.add(typed, typed)
-
-
-def test_numbers_of_numpy(device):
-    number = ml_dtypes.float8_e4m3fn(1.5)
-    assert same_bits(vecadd.add(vecadd.to_device(A), number), np.add(A, number))

@@ -49,46 +49,9 @@ def test_arrays_that_are_one_run_of_memory_are_ours(name):
     assert route(*OURS[name]())["route"] == "host"
 
 
-def test_small_sums_are_made_by_one_thread_with_ordinary_stores():
-    a = np.empty(100, np.float32)
-    found = route(a, a, a)
-    assert (found["threads"], found["stores"]) == (1, "ordinary")
-
-
-@pytest.mark.skipif(_core.host_facts()["threads"] < 2, reason="this process has one processor")
-def test_large_sums_are_made_by_several_threads():
-    a = np.empty(LARGE, np.float32)
-    assert route(a, a, np.empty(LARGE, np.float32))["threads"] > 1
-
-
-def test_asking_refuses_what_adding_refuses():
-    a = np.ones(10)
-    with pytest.raises(ValueError, match="device"):
-        route(a, a, device="nonsense")
-    with pytest.raises(TypeError, match="stream"):
-        route(a, a, stream=0)
-    with pytest.raises(TypeError, match="argument"):
-        route(a)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [0, 1, 1000])
-def test_device_arrays_are_added_on_the_device(device, n, dtype):
-    a = vecadd.to_device(np.zeros(n, dtype))
-    assert route(a, a)["route"] == "device"
-    assert route(a, a, a, stream=0)["route"] == "device"
-
-
 def test_foreign_arrays_are_added_on_the_device_at_any_alignment_of_their_lane(foreign):
     a = foreign(np.zeros(10, np.complex64), offset=lane(np.dtype("complex64")).itemsize)
     assert route(a, a)["route"] == "device"
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_host_arrays_go_through_the_gpu_when_asked_to(device, dtype):
-    a = np.zeros(1000, dtype)
-    assert route(a, a, device="cuda")["route"] == "transfer"
-    assert route(a, a, a, device="cuda:0")["route"] == "transfer"
 
 
 def test_in_a_process_that_uses_cuda_large_page_locked_arrays_leave_the_host_and_others_stay(device, child):

@@ -59,27 +59,6 @@ def test_level_passes_the_host_tests(file, level):
     assert " passed" in result.stdout
 
 
-def test_pytest_in_a_child_has_its_own_plugins_and_options(tmp_path, monkeypatch):
-    """Those of this process would be errors there: an option of a plugin of xdist's, and a plugin that is nowhere."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
-    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
-    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
-    (tmp_path / "test_one.py").write_text(
-        "def test_one(pytestconfig):\n"
-        "    assert not pytestconfig.pluginmanager.list_plugin_distinfo()\n"
-        "    assert not hasattr(pytestconfig, 'workerinput')\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        env=child_environment(),
-        capture_output=True,
-        text=True,
-        timeout=280,
-        cwd=tmp_path,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
 OTHER_MACHINES = [level for level in ("neon", "avx512", "avx2") if level not in LEVELS]
 
 

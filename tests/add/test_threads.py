@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from builds import UNDER_ASAN
+from together import together
 
 import vecadd
 
@@ -53,11 +54,14 @@ def test_nonsense_for_the_number_of_threads_is_told_once_and_does_not_stop_sums(
         f"    {SUMS.replace(chr(10), chr(10) + '    ')}\n"
         "[only] = told\n"
         "print(only.category.__name__, only.message)\n"
+        "print(vecadd.get_num_threads())\n"
     )
     words = (
         f'RuntimeWarning VECADD_NUM_THREADS is "{threads}": it takes a number of threads from 1 to 256; additions use '
     )
-    assert child(code, VECADD_NUM_THREADS=threads).stdout.startswith(words)
+    warned, used = child(code, VECADD_NUM_THREADS=threads).stdout.splitlines()
+    assert warned.startswith(words)
+    assert used == child("import vecadd; print(vecadd.get_num_threads())", VECADD_NUM_THREADS=None).stdout.strip()
 
 
 def test_nonsense_for_the_wake_size_is_told_and_ignored(child):
@@ -222,25 +226,6 @@ def test_import_and_small_sums_start_no_thread(child):
     child(code, OPENBLAS_NUM_THREADS="1")
 
 
-def together(count, work):
-    """Runs work(0), work(1), ... in as many Python threads, started at one time, and raises what they raised."""
-    start, errors = threading.Barrier(count), []
-
-    def run(i):
-        start.wait()
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
-
-
 @pytest.mark.parametrize("n", [10, 1000, N])
 def test_many_callers_at_once(n):
     def work(i):
@@ -327,20 +312,6 @@ def test_a_fork_finds_no_idle_thread(child):
     )
 
 
-def test_fork_after_use_adds_in_parent_and_child(child):
-    child(
-        f"{FORKS}\n"
-        "check()\n"
-        "for _ in range(5):\n"
-        "    pid = os.fork()\n"
-        "    if pid == 0:\n"
-        "        check(); check(); sys.exit(0)\n"
-        "    check()\n"
-        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n",
-        VECADD_NUM_THREADS="3",
-    )
-
-
 def test_a_forked_child_counts_its_processors_again(child):
     """So that a worker of a pool that is given one processor does not begin with threads for all."""
     child(
@@ -359,20 +330,6 @@ def test_a_forked_child_counts_its_processors_again(child):
         "assert counted(all, '5') == 5\n"
         "assert vecadd.get_num_threads() == before\n",
         VECADD_NUM_THREADS=None,
-    )
-
-
-def test_fork_of_a_fork_adds(child):
-    child(
-        f"{FORKS}\n"
-        "check()\n"
-        "for _ in range(3):\n"
-        "    pid = os.fork()\n"
-        "    if pid:\n"
-        "        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
-        "        break\n"
-        "    check()\n",
-        VECADD_NUM_THREADS="3",
     )
 
 
@@ -400,20 +357,6 @@ def test_fork_while_another_thread_adds(child, before):
         "        check(); os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
         "stop.set(); thread.join(); check()\n",
-        VECADD_NUM_THREADS="3",
-    )
-
-
-def test_multiprocessing_fork_pool_adds(child):
-    child(
-        f"{FORKS}\n"
-        "import multiprocessing\n"
-        "def work(i):\n"
-        "    check(); return i\n"
-        "check()\n"
-        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        "    assert pool.map(work, range(6)) == list(range(6))\n"
-        "    pool.close(); pool.join()\n",
         VECADD_NUM_THREADS="3",
     )
 

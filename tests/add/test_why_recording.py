@@ -17,6 +17,7 @@ import pytest
 from forks import fork
 from numpy.typing import NDArray
 from other_loops import OtherLoop
+from together import together
 
 import vecadd
 from vecadd import _core
@@ -253,17 +254,13 @@ def test_additions_that_differ_in_this_are_grouped_apart(what: str) -> None:
 
 
 def test_threads_are_recorded_together() -> None:
-    def work() -> None:
+    def work(_: int) -> None:
         for _ in range(50):
             a + a
 
     a = np.ones(1 << 20)
-    threads = [threading.Thread(target=work) for _ in range(4)]
     recording.start()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     found = only(recording.stop())
     assert (found.calls, found.line.function) == (200, f"{test_threads_are_recorded_together.__name__}.<locals>.work")
 

@@ -113,31 +113,6 @@ every_level_adds_every_component_as_the_reference(void)
     }
 }
 
-static void
-every_float16_is_added_as_the_reference(void)
-{
-    enum { N = 1 << 16 };
-    static const uint16_t partners[] = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00,
-                                        0x13ff, 0x4c01, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7d00};
-    static uint16_t a[N], b[N], c[N], expected[N];
-    for (size_t level = 0; host_simd_levels[level]; level++) {
-        const struct host_simd *simd = host_simd_levels[level];
-        for (size_t partner = 0; simd->supported() && partner < sizeof partners / sizeof *partners; partner++) {
-            for (int narrow = 0; narrow < 2; narrow++) {
-                const enum component component = narrow ? COMPONENT_F16 : COMPONENT_BF16;
-                for (size_t i = 0; i < N; i++) {
-                    a[i] = (uint16_t)i;
-                    b[i] = partners[partner];
-                }
-                reference(component, a, b, expected, N);
-                simd->add[component](a, b, c, N);
-                const size_t wrong = first_difference(component, c, expected, N);
-                CHECK(wrong == N, "%s component %d: %#zx + %#x", simd->name, component, wrong, partners[partner]);
-            }
-        }
-    }
-}
-
 /* Adds the element at the beginning of b, of `components` components, to n components of a; c begins `beside`
  * components after the beginning of its room. The repeated element ends where its room ends. */
 static void
@@ -310,32 +285,10 @@ nothing_is_read_for_no_elements(void)
     CHECK(host_add(&host_simd_c, &schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
 }
 
-static void
-vecadd_simd_names_the_level(void)
-{
-    struct status status;
-    setenv("VECADD_SIMD", "c", 1);
-    CHECK(host_simd_chosen(&status) == &host_simd_c);
-    setenv("VECADD_SIMD", "mmx", 1);
-    CHECK(host_simd_chosen(&status) == &host_simd_c, "chosen once a process");
-}
-
-static void
-an_unknown_level_is_refused_with_those_that_work(void)
-{
-    struct status status = {0};
-    setenv("VECADD_SIMD", "mmx", 1);
-    CHECK(host_simd_chosen(&status) == NULL);
-    CHECK(status.code == STATUS_VALUE && strstr(status.text, "\"mmx\"") && strstr(status.text, "c"), "%s", status.text);
-    unsetenv("VECADD_SIMD");
-    CHECK(host_simd_chosen(&status) != NULL, "a refusal is not remembered");
-}
-
 int
 main(void)
 {
     RUN(every_level_adds_every_component_as_the_reference);
-    RUN(every_float16_is_added_as_the_reference);
     RUN(every_level_adds_one_element_to_an_array_of_any_length_at_any_address);
     RUN(one_element_raises_its_own_flags);
     RUN(the_callers_flags_stay_and_are_not_reported);
@@ -344,7 +297,5 @@ main(void)
     RUN(shorter_vectors_are_the_next_levels_but_for_what_is_converted);
     RUN(one_flag_in_a_large_array_is_found);
     RUN(nothing_is_read_for_no_elements);
-    RUN(vecadd_simd_names_the_level);
-    RUN(an_unknown_level_is_refused_with_those_that_work);
     return check_report();
 }

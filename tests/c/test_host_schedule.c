@@ -92,14 +92,6 @@ sums_between_have_the_threads_that_are_awake(void)
 }
 
 static void
-two_threads_take_part_from_256_kib_on(void)
-{
-    with_threads("2");
-    CHECK(host_schedule_for(COMPONENT_I8, (256 << 10) - 1, false).threads == 1);
-    CHECK(host_schedule_for(COMPONENT_I8, 256 << 10, false).threads == 2);
-}
-
-static void
 four_threads_are_woken_for_a_quarter_of_what_three_are(void)
 {
     static const char *const threads[] = {"3", "4"};
@@ -253,7 +245,6 @@ main(void)
     RUN(what_is_repeated_needs_no_room_in_a_cache);
     RUN(streaming_begins_where_three_arrays_exceed_the_threads_caches);
     RUN(sums_between_have_the_threads_that_are_awake);
-    RUN(two_threads_take_part_from_256_kib_on);
     RUN(four_threads_are_woken_for_a_quarter_of_what_three_are);
     RUN(fewer_than_four_threads_stream_a_sum_that_moves);
     RUN(four_threads_stream_by_size_alone);

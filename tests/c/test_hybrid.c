@@ -81,10 +81,7 @@ any_alignment_and_order_gives_the_sum(void)
         CHECK(add_slowly(&view, 3, &fp_flags, &status) == 0, "%s", status.text);
         const int16_t *c = arrays.c, *expected = arrays.expected;
         CHECK(memcmp(c + skip, expected + skip, 2 * n) == 0, "seed %u", seed);
-        size_t touched = 0;
-        for (size_t i = 0; i < 2 * skip; i++)
-            touched += ((const unsigned char *)arrays.c)[i] != 0xee;
-        CHECK(touched == 0 && double_faults() == 0);
+        CHECK(all_are(arrays.c, 2 * skip, 0xee) && double_faults() == 0);
         arrays_free(&arrays);
     }
 }
@@ -138,10 +135,7 @@ add_again(struct status *status)
     CHECK((result == TRANSFER_SPOILED) == (result < 0 && strstr(status->text, "output is undefined")));
     memset(failing.c, 0x55, failing.bytes);
     double_synchronize(0);
-    size_t changed = 0;
-    for (size_t i = 0; i < failing.bytes; i++)
-        changed += ((unsigned char *)failing.c)[i] != 0x55;
-    CHECK(changed == 0, "%zu bytes were written later", changed);
+    CHECK(all_are(failing.c, failing.bytes, 0x55), "%s: it was written later", status->text);
     return result < 0 ? -1 : 0;
 }
 

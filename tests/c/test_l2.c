@@ -201,15 +201,8 @@ test_a_call_with_flags_loads_plainly(void)
     memory_close(&m);
 }
 
-static void
-test_a_block_of_part_of_a_warp_is_refused(void)
-{
-    const struct add_call call = {.component = COMPONENT_F32, .n = 10, .block = 48};
-    CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
-}
-
 static struct add_call
-chosen_for(int capability, size_t l2, enum component component, size_t n)
+chosen(int capability, size_t l2, enum component component, size_t n)
 {
     const struct launch_configs launch_configs = launch_configs_shipped(capability, l2);
     struct add_call call = {.component = component, .n = n};
@@ -217,44 +210,37 @@ chosen_for(int capability, size_t l2, enum component component, size_t n)
     return call;
 }
 
-static struct add_call
-chosen(int capability, enum component component, size_t n)
-{
-    return chosen_for(capability, 60 * MIB, component, n);
-}
-
+/* An L2 of 50 MiB has a table of its own; what is a little larger goes by an H200's. */
 static void
 test_large_calls_keep_and_demote_lines_where_that_was_measured(void)
 {
-    const struct add_call small = chosen(90, COMPONENT_F32, 1 << 20), medium = chosen(90, COMPONENT_F32, 1 << 24);
-    const struct add_call twice = chosen(90, COMPONENT_F32, 1 << 25), large = chosen(90, COMPONENT_F32, 1 << 28);
-    CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
-    CHECK(medium.loads == LOADS_PLAIN && medium.demoted == 0 && medium.block == 1024);
-    CHECK(twice.loads == LOADS_EVICT_LAST && twice.demoted == 30 * MIB && twice.block == 1024);
-    CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == 24 * MIB && large.block == 768);
-    CHECK(launch_configs_shipped(90, 60 * MIB).source == LAUNCH_CONFIGS_MEASURED);
-}
-
-static void
-test_an_l2_of_50_mib_has_a_table_of_its_own(void)
-{
-    const size_t l2 = 50 * MIB;
-    const struct add_call small = chosen_for(90, l2, COMPONENT_F32, 1 << 22);
-    const struct add_call medium = chosen_for(90, l2, COMPONENT_F32, 1 << 24);
-    const struct add_call large = chosen_for(90, l2, COMPONENT_F32, 1 << 28);
-    CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
-    CHECK(medium.loads == LOADS_EVICT_LAST && medium.demoted == l2 / 60 * 30 && medium.block == 768);
-    CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == l2 / 60 * 24 && large.block == 1024);
-    CHECK(chosen_for(90, l2 + 1, COMPONENT_F32, 1 << 24).loads == LOADS_PLAIN, "an H200's table");
-    CHECK(chosen_for(80, 40 * MIB, COMPONENT_F32, 1 << 24).loads == LOADS_PLAIN, "another compute capability");
-    CHECK(launch_configs_shipped(90, l2).source == LAUNCH_CONFIGS_MEASURED);
+    static const struct {
+        int l2; /* in MiB */
+        size_t n;
+        enum add_loads loads;
+        size_t demoted; /* in MiB of an L2 of 60 */
+        unsigned block;
+    } cases[] = {
+        {60, 1 << 20, LOADS_PLAIN, 0, 256},        {60, 1 << 24, LOADS_PLAIN, 0, 1024},
+        {60, 1 << 25, LOADS_EVICT_LAST, 30, 1024}, {60, 1 << 28, LOADS_EVICT_LAST, 24, 768},
+        {50, 1 << 22, LOADS_PLAIN, 0, 256},        {50, 1 << 24, LOADS_EVICT_LAST, 30, 768},
+        {50, 1 << 28, LOADS_EVICT_LAST, 24, 1024}, {51, 1 << 24, LOADS_PLAIN, 0, 1024},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t l2 = (size_t)cases[i].l2 * MIB;
+        const struct add_call call = chosen(90, l2, COMPONENT_F32, cases[i].n);
+        CHECK(call.loads == cases[i].loads && call.block == cases[i].block, "case %zu: %u threads", i, call.block);
+        CHECK(call.demoted == l2 / 60 * cases[i].demoted, "case %zu: %zu bytes", i, call.demoted);
+        CHECK(launch_configs_shipped(90, l2).source == LAUNCH_CONFIGS_MEASURED);
+    }
 }
 
 static void
 test_dtypes_that_move_the_same_bytes_go_the_same_way(void)
 {
     for (size_t bytes = 1 << 20; bytes <= (size_t)1 << 32; bytes *= 2) {
-        const struct add_call wide = chosen(90, COMPONENT_F64, bytes / 8), narrow = chosen(90, COMPONENT_I8, bytes);
+        const struct add_call wide = chosen(90, 60 * MIB, COMPONENT_F64, bytes / 8);
+        const struct add_call narrow = chosen(90, 60 * MIB, COMPONENT_I8, bytes);
         CHECK(wide.loads == narrow.loads && wide.block == narrow.block && wide.demoted == narrow.demoted, "%zu", bytes);
     }
 }
@@ -267,7 +253,7 @@ test_other_capabilities_load_plainly(void)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK(launch_configs_shipped(others[i], 60 * MIB).source == LAUNCH_CONFIGS_INHERITED, "%d", others[i]);
         for (size_t n = 1; n <= (size_t)1 << 32; n *= 16) {
-            const struct add_call call = chosen(others[i], COMPONENT_I8, n);
+            const struct add_call call = chosen(others[i], 60 * MIB, COMPONENT_I8, n);
             CHECK(call.loads == LOADS_PLAIN && call.demoted == 0 && call.block == 256, "%d, %zu", others[i], n);
         }
     }
@@ -301,9 +287,7 @@ main(void)
     RUN(test_only_the_end_is_demoted);
     RUN(test_nothing_is_demoted_where_nothing_is_to_be);
     RUN(test_a_call_with_flags_loads_plainly);
-    RUN(test_a_block_of_part_of_a_warp_is_refused);
     RUN(test_large_calls_keep_and_demote_lines_where_that_was_measured);
-    RUN(test_an_l2_of_50_mib_has_a_table_of_its_own);
     RUN(test_dtypes_that_move_the_same_bytes_go_the_same_way);
     RUN(test_other_capabilities_load_plainly);
     RUN(test_every_row_of_a_table_can_be_launched_and_comes_in_order);

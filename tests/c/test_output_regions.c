@@ -12,6 +12,7 @@
 #include "check.h"
 #include "host/output_pool.h"
 #include "host/threads.h"
+#include "process_memory.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -78,35 +79,6 @@ is_whole(size_t i)
     return block[i][0] == i % 251 + 1 && memcmp(block[i], block[i] + 1, BYTES - 1) == 0;
 }
 
-/* Bytes of this process: mapped, and of these resident. */
-static void
-count_bytes(long bytes[2])
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%ld %ld", &bytes[0], &bytes[1]) == 2 && fclose(file) == 0);
-    for (int i = 0; i < 2; i++)
-        bytes[i] *= sysconf(_SC_PAGESIZE);
-}
-
-/* Whether the flags of the mapping around an address include this one. */
-static bool
-mapping_has(const void *address, const char *flag)
-{
-    FILE *file = fopen("/proc/self/smaps", "r");
-    CHECK(file != NULL);
-    char line[512];
-    uintptr_t begin, end;
-    bool here = false, found = false;
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
-            here = begin <= (uintptr_t)address && (uintptr_t)address < end;
-        else if (here && strncmp(line, "VmFlags:", 8) == 0)
-            found = strstr(line, flag) != NULL;
-    }
-    fclose(file);
-    return found;
-}
-
 static void
 blocks_follow_each_other_on_cache_lines(void)
 {
@@ -168,7 +140,7 @@ no_block_is_cut_from_a_region_that_goes(void)
     output_pool_give(first);
     output_pool_empty();
     unsigned char *next = output_pool_take_zeroed(BYTES);
-    CHECK(next[0] == 0 && memcmp(next, next + 1, BYTES - 1) == 0);
+    CHECK(all_zeros(next, BYTES));
     memset(next, 1, BYTES);
     output_pool_give(next);
     CHECK(output_pool_empty() == BYTES);
@@ -182,7 +154,7 @@ zeros_are_zeros_in_pages_that_others_left(void)
         output_pool_give(block[i]);
     for (size_t i = 0; i < BLOCKS; i += 2) {
         block[i] = output_pool_take_zeroed(BYTES);
-        CHECK(block[i][0] == 0 && memcmp(block[i], block[i] + 1, BYTES - 1) == 0, "%zu", i);
+        CHECK(all_zeros(block[i], BYTES), "%zu", i);
     }
     for (size_t i = 0; i < BLOCKS; i++)
         output_pool_give(block[i]);

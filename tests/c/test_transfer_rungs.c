@@ -1,5 +1,6 @@
-/* The transfer rungs on the CUDA-runtime double: under several legal orders of the queued work, and with every CUDA
- * call failing in turn. */
+/* The transfer rungs on the CUDA-runtime double: CUDA calls that fail in turn while a timeline is made, and while parts
+ * of chunks are timed. Those of a plain run fail in tests/device/test_failures.py and, of the hybrid, in test_hybrid.c.
+ */
 #include <cuda_runtime_api.h>
 
 #include "check.h"
@@ -68,46 +69,6 @@ run_rung(struct status *status)
     return 0;
 }
 
-static void
-rungs_add_and_fail_cleanly(void)
-{
-    static const char *const calls[] = {
-        "cudaGetDevice",
-        "cudaPointerGetAttributes",
-        "cuPointerGetAttributes",
-        "cudaHostGetDevicePointer",
-        "cudaDeviceGetAttribute",
-        "cudaMalloc",
-        "cudaMallocFromPoolAsync",
-        "cudaMallocManaged",
-        "cudaMemcpy",
-        "cudaMemcpyAsync",
-        "cudaLaunchKernel",
-        "cudaStreamCreate",
-        "cudaStreamCreateWithFlags",
-        "cudaStreamSynchronize",
-        "cudaDeviceSynchronize",
-    };
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
-        failing_rung = *rung;
-        int told = 0;
-        const int pinned = strcmp(failing_rung->name, "pageable") == 0 ? 0 : 7;
-        failing = arrays_new(COMPONENT_F32, is_hybrid(failing_rung) ? 11 * MIB / 4 : 300001, pinned);
-        for (unsigned seed = 0; seed < 2; seed++) {
-            struct status status;
-            double_reset(seed);
-            CHECK(run_rung(&status) == 0, "%s: %s", failing_rung->name, status.text);
-        }
-        arrays_free(&failing);
-        failing = arrays_new(COMPONENT_F32, few_components(failing_rung), pinned);
-        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            told += fail_each_call(calls[i], cudaErrorUnknown, run_rung);
-        CHECK(told >= 4, "%s: %d", failing_rung->name, told);
-        CHECK(cudaGetLastError() == cudaSuccess, "%s", failing_rung->name);
-        arrays_free(&failing);
-    }
-}
-
 /* A kernel that accumulates, and a timeline: each has calls of its own. */
 static void
 sums_that_are_cleared_and_timelines_fail_cleanly(void)
@@ -135,9 +96,7 @@ static void
 streams2_tells_of_a_failed_wait(void)
 {
     failing = arrays_new(COMPONENT_F32, 1000, 7);
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
-        if (strcmp((*rung)->name, "streams2") == 0)
-            failing_rung = *rung;
+    failing_rung = rung_named("streams2");
     CHECK(fail_each_call("cudaStreamSynchronize", cudaErrorUnknown, run_rung) == 2);
     arrays_free(&failing);
 }
@@ -149,9 +108,7 @@ chunks_add_whatever_of_them_is_timed(void)
     static const char *const calls[] = {"cudaDeviceGetAttribute", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
                                         "cudaLaunchKernel",       "cudaEventCreate",         "cudaEventRecord",
                                         "cudaEventElapsedTime",   "cudaStreamSynchronize"};
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
-        if (strcmp((*rung)->name, "chunks_reused") == 0)
-            failing_rung = *rung;
+    failing_rung = rung_named("chunks_reused");
     failing = arrays_new(COMPONENT_F32, 150001, 7); /* three chunks */
     for (failing_timed = 0; failing_timed <= failing_rung->params[1].most; failing_timed++) {
         struct status status;
@@ -166,32 +123,12 @@ chunks_add_whatever_of_them_is_timed(void)
     arrays_free(&failing);
 }
 
-static void
-rungs_on_pinned_memory_refuse_other_memory(void)
-{
-    struct status status;
-    int refused = 0;
-    failing = arrays_new(COMPONENT_F32, 1000, 3);
-    for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
-        failing_rung = *rung;
-        if (run_rung(&status) < 0) {
-            refused++;
-            CHECK(status.code == STATUS_VALUE && strstr(status.text, "out is not"), "%s", status.text);
-        }
-    }
-    CHECK(refused == 9, "%d", refused);
-    arrays_free(&failing);
-}
-
 int
 main(void)
 {
     setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
-    RUN(rungs_add_and_fail_cleanly);
-
     RUN(sums_that_are_cleared_and_timelines_fail_cleanly);
     RUN(streams2_tells_of_a_failed_wait);
     RUN(chunks_add_whatever_of_them_is_timed);
-    RUN(rungs_on_pinned_memory_refuse_other_memory);
     return check_report();
 }

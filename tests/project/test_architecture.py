@@ -155,17 +155,3 @@ def imports(package: str) -> Arrows:
 @pytest.mark.parametrize("package", ["vecadd", "benchmarks", "build_native"])
 def test_there_is_no_circle_of_modules(package: str) -> None:
     assert circle(imports(package)) == []
-
-
-def test_circles_are_found() -> None:
-    """Of the search itself: a circle of three, and none through what two files both point at."""
-    found = circle({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()})
-    assert len(found) == 4
-    assert found[0] == found[-1]
-    assert {*found} == {"a", "b", "c"}
-    assert circle({"a": {"c"}, "b": {"c"}, "c": set()}) == []
-
-
-def test_arrows_that_point_up_are_found() -> None:
-    arrows = {"csrc/base/layout": {"csrc/gpu/device"}, "csrc/gpu/device": {"csrc/base/layout", "csrc/gpu/errors"}}
-    assert upward(arrows) == ["csrc/base/layout -> csrc/gpu/device"]

@@ -173,25 +173,14 @@ def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_second_build_compiles_nothing(small_tree: Path) -> None:
+def test_a_build_compiles_what_changed(small_tree: Path) -> None:
+    """Not what has a new time on the same contents."""
+    header = small_tree / "csrc/base/shared.h"
     assert compiled(small_tree) == {"with.c", "without.c"}
+    header.touch()
     assert compiled(small_tree) == set()
-
-
-def test_a_changed_header_compiles_the_files_that_include_it(small_tree: Path) -> None:
-    compiled(small_tree)
-    (small_tree / "csrc/base/shared.h").write_text("#define SHARED 3\n")
+    header.write_text("#define SHARED 3\n")
     assert compiled(small_tree) == {"with.c"}
-
-
-def test_a_new_time_on_the_same_contents_compiles_nothing(small_tree: Path) -> None:
-    compiled(small_tree)
-    (small_tree / "csrc/base/shared.h").touch()
-    assert compiled(small_tree) == set()
-
-
-def test_other_flags_compile_everything(small_tree: Path) -> None:
-    compiled(small_tree)
     assert compiled(small_tree, CFLAGS="-DOTHER") == {"with.c", "without.c"}
 
 
@@ -251,15 +240,9 @@ def double_module() -> Path:
 LIBC = re.compile(r"(libc|libm|libdl|libpthread|librt)\.so\.\d+|ld-linux.*")
 
 
-def test_the_extension_needs_libc_alone(extension: Path) -> None:
+def test_the_extension_needs_libc_alone_and_exports_its_entry_alone(extension: Path) -> None:
     assert {library for library in needed(extension) if not LIBC.fullmatch(library)} == set()
-
-
-def test_the_extension_exports_its_entry_alone(extension: Path) -> None:
     assert symbols(extension, "--defined-only") == {"PyInit__core"}
-
-
-def test_the_extension_takes_no_cuda_symbol_from_elsewhere(extension: Path) -> None:
     assert {name for name in symbols(extension, "--undefined-only") if name.startswith("cu")} == set()
 
 
@@ -272,13 +255,9 @@ def test_a_debugger_and_a_profiler_find_their_way_through_the_extension(extensio
     assert size[".eh_frame"] > size[".eh_frame_hdr"]
 
 
-def test_the_double_takes_no_cuda_symbol_from_elsewhere(double_module: Path) -> None:
+def test_the_double_takes_no_cuda_symbol_and_exports_its_entry_and_its_control(double_module: Path) -> None:
     assert {name for name in symbols(double_module, "--undefined-only") if name.startswith("cu")} == set()
-
-
-def test_the_double_exports_its_entry_and_its_control(double_module: Path) -> None:
-    exported = symbols(double_module, "--defined-only")
-    assert {"PyInit__core", "double_reset", "double_fail"} <= exported
+    assert {"PyInit__core", "double_reset", "double_fail"} <= symbols(double_module, "--defined-only")
 
 
 @pytest.fixture(scope="session")
@@ -295,29 +274,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_is_for_every_python_from_3_11_on(wheel: Path) -> None:
+def test_the_wheel_is_small_has_the_package_alone_and_describes_itself_by_the_page_for_an_index(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
-
-
-@pytest.mark.slow
-def test_the_wheel_is_smaller_than_three_megabytes(wheel: Path) -> None:
     assert wheel.stat().st_size < 3_000_000
-
-
-@pytest.mark.slow
-def test_the_wheel_describes_itself_by_the_page_for_an_index(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        names = archive.namelist()
+        (name,) = [name for name in names if name.endswith("/METADATA")]
         metadata = email.message_from_bytes(archive.read(name))
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    assert metadata.get_payload(decode=True) == (ROOT / "docs" / "pypi.md").read_bytes()
-
-
-@pytest.mark.slow
-def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
     assert {"vecadd/_core.abi3.so", "vecadd/_core.pyi", "vecadd/py.typed", _carried.ARCHIVE} <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"vecadd"}
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload(decode=True) == (ROOT / "docs" / "pypi.md").read_bytes()
 
 
 @pytest.mark.slow

@@ -80,13 +80,11 @@ def test_info_as_json() -> None:
     assert json.loads(run_cli("info", "--json").stdout)["cpu"]["threads"] >= 1
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["info"], ["bench"], ["profile"], ["check"], ["tune"], ["notebooks"], ["add"]], ids=str
-)
-def test_help_lists_what_there_is(command: list[str]) -> None:
-    result = run_cli(*command, "--help")
+def test_help_lists_the_commands() -> None:
+    result = run_cli("--help")
     assert result.returncode == 0
     assert result.stdout.startswith("usage: vecadd")
+    assert [command.name for command in cli.COMMANDS if f"\n    {command.name}" not in result.stdout] == []
 
 
 SAID = r"vecadd add: 12.4 kB in \S+ \w+, \S+ GB/s \(a.npy and b.npy read, c.npy written {written}\)\n"
@@ -100,12 +98,6 @@ def test_add_writes_the_sum_and_says_in_one_line_what_it_moved(option: list[str]
     assert (result.returncode, result.stdout) == (0, "")
     assert re.fullmatch(SAID.format(written=written), result.stderr)
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.arange(1, 1001, dtype=np.float32))
-
-
-def test_add_says_in_its_help_that_it_waits_for_the_disk() -> None:
-    said = run_cli("add", "--help").stdout
-    assert "--no-sync" in said
-    assert "fsync" in said
 
 
 def all_of(master: int) -> str:
@@ -232,11 +224,6 @@ def test_a_sum_comes_from_no_standard_input_and_goes_to_no_standard_output(
     np.testing.assert_array_equal(np.load(folder / "-"), np.arange(1, 1001, dtype=np.float32))
 
 
-def test_a_missing_file_is_named(folder: Path) -> None:
-    result = run_cli("add", "a.npy", "nowhere.npy", "-o", "c.npy", cwd=folder)
-    assert (result.returncode, result.stderr) == (1, "vecadd add: nowhere.npy: No such file or directory\n")
-
-
 def test_a_sum_that_overflows_is_written_and_said_in_one_line(folder: Path) -> None:
     np.save(folder / "big.npy", np.full(1000, np.finfo(np.float32).max))
     before = "import sys, warnings; warnings.simplefilter('default')"
@@ -357,10 +344,6 @@ def test_what_looks_like_an_option_after_two_dashes_is_an_argument(folder: Path)
     assert run_cli("add", "-o", "c.npy", "--", "--a.npy", "b.npy", cwd=folder).returncode == 0
 
 
-def test_wrong_usage_is_a_processs_status_2() -> None:
-    assert run_cli("frobnicate").returncode == 2
-
-
 def test_bench_keeps_its_result_file_when_the_reader_of_its_tables_leaves(tmp_path: Path) -> None:
     options = f"--sizes 1000 --rungs numpy --seconds-per-cell 0.01 --json {tmp_path / 'x.json'}"
     command = f"{sys.executable} -m vecadd bench host {options} | true"
@@ -437,31 +420,27 @@ def test_no_width_is_too_narrow_for_a_help(
     assert "  130 inter" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("columns", [1, 4])
-def test_no_terminal_is_too_narrow_for_the_status_line(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("columns", "what", "shown"),
+    [
+        (1, "numpy float32", None),
+        (4, "numpy float32", None),
+        (19, "four five 6", "bench: four five 6"),
+        (19, "four five 67", "bench: four ..."),
+    ],
+)
+def test_the_status_line_leaves_a_terminals_last_column_free(
+    columns: int, what: str, shown: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Where a letter in it begins a new line, which is not taken away again. No terminal is too narrow for it."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with _command.status_line("bench") as tell:
-        tell("numpy float32")
-    assert capsys.readouterr().err.count("\r\x1b[K") == 2
-
-
-@pytest.mark.parametrize(
-    ("what", "shown"), [("four five 6", "bench: four five 6"), ("four five 67", "bench: four ...")]
-)
-def test_the_status_line_leaves_a_terminals_last_column_free(
-    what: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where a letter in it begins a new line, which is not taken away again."""
-    monkeypatch.setenv("COLUMNS", "19")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _command.status_line("bench") as tell:
         tell(what)
-    assert capsys.readouterr().err == f"\r\x1b[K{shown}\r\x1b[K"
+    before, told, after = capsys.readouterr().err.split("\r\x1b[K")
+    assert (before, after) == ("", "")
+    assert told == shown or shown is None
 
 
 @pytest.mark.parametrize(

@@ -75,19 +75,6 @@ def test_every_link_and_anchor_leads_somewhere(name: str) -> None:
     assert list(broken(ROOT / name, (ROOT / name).read_text())) == []
 
 
-@pytest.mark.parametrize(
-    "link",
-    ["[a](nowhere.md)", "[a](README.md#no-such-heading)", "[a](#here)", '<img src="no.png">', "![a](docs/no.png)"],
-)
-def test_links_that_lead_nowhere_are_found(link: str) -> None:
-    assert len(list(broken(ROOT / "made-up.md", f"# There\n\n{link}\n"))) == 1
-
-
-@pytest.mark.parametrize("link", ["[a](#the-first-vecadd)", "[a](README.md#start)", "[a](https://example.org)"])
-def test_links_that_lead_somewhere_are_left_alone(link: str) -> None:
-    assert list(broken(ROOT / "made-up.md", f"# The first: `vecadd`\n\n{link}\n```\n# x\n[a](no.md)\n```\n")) == []
-
-
 def contents(text: str) -> list[tuple[str, str]]:
     """The titles and anchors of the list in front of the first section."""
     return re.findall(r"^- \[(.+)\]\(#([^)]+)\)$", text.partition("\n## ")[0], re.MULTILINE)
@@ -106,12 +93,6 @@ WITH_CONTENTS = [path for path in PRESENT if contents(path.read_text())]
 def test_a_list_of_contents_has_each_section_in_its_order(path: Path) -> None:
     text = path.read_text()
     assert [(title.replace("`", ""), anchor) for title, anchor in contents(text)] == sections(text)
-
-
-def test_a_section_that_no_list_of_contents_has_is_found() -> None:
-    text = "# A\n\n- [One](#one)\n\n## One\n\n## `two`, the other\n"
-    assert contents(text) == [("One", "one")]
-    assert sections(text) == [("One", "one"), ("two, the other", "two-the-other")]
 
 
 def test_the_list_of_documents_has_them_all() -> None:
@@ -202,13 +183,6 @@ def test_every_python_name_is_there(path: Path) -> None:
     assert [name for name in sorted(set(named)) if not there(name)] == []
 
 
-def test_names_that_are_not_there_are_found() -> None:
-    assert there("vecadd.ladder.run")
-    assert there("vecadd.DeviceArray.numpy")
-    assert not there("vecadd.ladder.climb")
-    assert not there("benchmarks.nothing")
-
-
 @pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_in_fences_can_be_compiled(path: Path) -> None:
     for body in fences(path, "python"):
@@ -240,12 +214,7 @@ def unannounced(text: str) -> set[str]:
 
 
 def test_the_changelog_tells_of_every_public_name_and_command() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text()
-    assert unannounced(text) == set()
-    assert unannounced(text.replace("`vecadd fleet`", "`fleet`").replace("empty_pinned", "")) == {
-        "fleet",
-        "empty_pinned",
-    }
+    assert unannounced((ROOT / "CHANGELOG.md").read_text()) == set()
 
 
 def test_the_changelog_begins_with_this_version_and_security_says_that_it_gets_fixes() -> None:

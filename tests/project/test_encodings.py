@@ -42,24 +42,6 @@ def test_no_text_is_read_or_written_without_an_encoding() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize(
-    ("line", "is_found"),
-    [
-        ("path.read_text()", True),
-        ("path.write_text('x', errors='replace')", True),
-        ("open(path)", True),
-        ("path.open('w')", True),
-        ("path.open(mode='rb')", False),
-        ("open(path, 'wb')", False),
-        ("limit.open(sets)", False),
-        ("os.open(path, os.O_RDONLY)", False),
-        ("path.read_text(encoding='utf-8')", False),
-    ],
-)
-def test_a_call_is_found_by_its_name_and_mode(line: str, is_found: bool) -> None:
-    assert of_the_locale(line) == [1] * is_found
-
-
 def test_the_command_line_runs_in_an_ascii_locale(tmp_path: Path) -> None:
     """In a source tree, whose pyproject.toml has letters beyond ASCII."""
     done = subprocess.run(

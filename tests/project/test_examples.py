@@ -69,14 +69,3 @@ def outcomes(
 @pytest.mark.parametrize("name", NAMES)
 def test_it_has_examples_that_give_what_they_say(name: str, outcomes: dict[str, str]) -> None:
     assert outcomes[name] == ""
-
-
-def test_examples_that_are_wrong_are_found(child: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """Of the search itself."""
-    here = str(Path(__file__).parent)
-    code = f"import sys; sys.path.append({here!r}); import test_examples\n"
-    code += 'def one():\n    """\n    >>> 1 + 1\n    3\n    """\n'
-    code += "test_examples.documented = lambda: {'one': one, 'none': len}\n"
-    failed = json.loads(child(code + RUN_ALL).stdout)
-    assert "Expected:\n    3\nGot:\n    2" in failed["one"]
-    assert failed["none"] == "there is no example"

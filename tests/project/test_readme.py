@@ -69,11 +69,6 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
     ]
 
 
-def test_filling_again_changes_nothing(recorded: Path) -> None:
-    once = documents.fill(EMPTY, recorded)
-    assert documents.fill(once, recorded) == once
-
-
 SECTIONS = """# One
 <!-- table: size -->
 <!-- /table -->

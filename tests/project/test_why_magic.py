@@ -119,11 +119,6 @@ def test_an_errors_handler_is_called_once(shell: Callable[[str], str]) -> None:
     assert shell(code + 'cell("%%why\\nraise ValueError(7)")\n').count("handled") == 1
 
 
-def test_the_receipt_goes_to_a_file(shell: Callable[[str], str], tmp_path: Path) -> None:
-    shell('cell("%%why receipt.json\\na + a")')
-    assert '"lines"' in (tmp_path / "receipt.json").read_text()
-
-
 def test_a_files_name_may_be_in_quotes_and_is_in_the_folder_before_the_cell(
     shell: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -28,6 +28,16 @@ def assert_same(got: np.ndarray, want: np.ndarray) -> None:
     assert got.tobytes() == want.tobytes()
 
 
+def doubled(
+    x: np.ndarray, chunks: tuple[int, ...], *, asked: dict[str, Any] | None = None, **stored: Any
+) -> MemoryStore:
+    """The sum of an array that is stored so with itself."""
+    store, total = MemoryStore(), MemoryStore()
+    make(store, x, chunks, **stored)
+    vecadd.add_zarr(store, store, total, **(asked or {}))
+    return total
+
+
 @st.composite
 def additions(draw: st.DrawFn) -> tuple[list[tuple[np.ndarray, dict[str, Any]]], dict[str, Any]]:
     """Two arrays that broadcast with how they are stored, and how their sum is to be."""
@@ -132,12 +142,11 @@ def test_an_archive_is_read_by_a_link_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_sum_without_axes_has_no_shards(zarr_format: int) -> None:
     """Zarr cannot write shards of an array without axes."""
-    x, total = MemoryStore(), MemoryStore()
-    make(x, np.array(2.5), (), zarr_format=zarr_format)
-    vecadd.add_zarr(x, x, total, chunks=(), shards=())
+    total = doubled(np.array(2.5), (), asked={"chunks": (), "shards": ()}, zarr_format=zarr_format)
     assert_same(read(total), np.array(5.0))
-    left_out, total = MemoryStore(), MemoryStore()  # all that there can be of shards: the fill value
+    left_out, x, total = MemoryStore(), MemoryStore(), MemoryStore()  # all that there can be of shards: the fill value
     zarr.create_array(left_out, shape=(), dtype="f8", chunks=(), shards=(), fill_value=1.5)
+    make(x, np.array(2.5), ())
     vecadd.add_zarr(left_out, x, total)
     assert_same(read(total), np.array(4.0))
 
@@ -177,11 +186,8 @@ def test_negative_zeros_and_payloads_of_nan_stay(dtype: str) -> None:
     zeros = np.full(8, -0.0, dtype)
     payloads = np.full(8, 0x7FC12345, np.uint32).view(np.float32)
     for x, fill in ((zeros, 0), (payloads, np.nan)):
-        stores = [MemoryStore(), MemoryStore(), MemoryStore()]
-        for store in stores[:2]:
-            make(store, x, (4,), fill_value=fill, config={"write_empty_chunks": True})
-        vecadd.add_zarr(*stores)
-        assert_same(read(stores[2]), np.add(x, x))
+        total = doubled(x, (4,), fill_value=fill, config={"write_empty_chunks": True})
+        assert_same(read(total), np.add(x, x))
 
 
 def test_chunks_that_both_operands_leave_out_are_left_out_of_the_sum() -> None:
@@ -207,22 +213,16 @@ KEPT: list[tuple[dict[str, Any], str, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("stored", "asked", "codecs"), KEPT, ids=str)
 def test_compressors_are_kept_or_named(stored: dict[str, Any], asked: str, codecs: tuple[Any, ...]) -> None:
-    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
-    for store in stores[:2]:
-        make(store, np.arange(8.0), (4,), **stored)
-    vecadd.add_zarr(*stores, compressor=asked)
-    assert zarr.open_array(stores[2]).compressors == codecs
+    total = doubled(np.arange(8.0), (4,), asked={"compressor": asked}, **stored)
+    assert zarr.open_array(total).compressors == codecs
 
 
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification")
 def test_compressors_of_numcodecs_are_kept() -> None:
-    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
     codecs = numcodecs.Shuffle(elementsize=8), numcodecs.LZ4()
-    for store in stores[:2]:
-        make(store, np.arange(8.0), (4,), compressors=codecs)
-    vecadd.add_zarr(*stores)
-    assert zarr.open_array(stores[2]).compressors == codecs
-    assert_same(read(stores[2]), 2 * np.arange(8.0))
+    total = doubled(np.arange(8.0), (4,), compressors=codecs)
+    assert zarr.open_array(total).compressors == codecs
+    assert_same(read(total), 2 * np.arange(8.0))
 
 
 def test_filters_dimension_names_and_codecs_of_version_2_are_kept() -> None:
@@ -253,23 +253,17 @@ def test_filters_dimension_names_and_codecs_of_version_2_are_kept() -> None:
 def test_blosc_shuffles_as_in_version_2(shuffle: int, name: str) -> None:
     from numcodecs import Blosc
 
-    x, total = MemoryStore(), MemoryStore()
-    make(x, np.ones(8), (3,), zarr_format=2, compressors=Blosc(shuffle=shuffle))
-    vecadd.add_zarr(x, x, total)
+    total = doubled(np.ones(8), (3,), zarr_format=2, compressors=Blosc(shuffle=shuffle))
     (codec,) = zarr.open_array(total).compressors
     assert codec.to_dict()["configuration"]["shuffle"] == name
 
 
 @pytest.mark.parametrize("names", [["lat"], ["lat", "lon", "height"], "xy"], ids=str)
 def test_names_that_are_not_one_for_each_dimension_are_left_out(names: Any) -> None:
-    x, total = MemoryStore(), MemoryStore()
-    make(x, np.ones((2, 2)), (2, 2), zarr_format=2).attrs["_ARRAY_DIMENSIONS"] = names
-    vecadd.add_zarr(x, x, total)
+    total = doubled(np.ones((2, 2)), (2, 2), zarr_format=2, attributes={"_ARRAY_DIMENSIONS": names})
     assert zarr.open_array(total).metadata.dimension_names is None
 
 
 def test_as_many_axes_as_zarr_can_write_are_added() -> None:
-    x, total = MemoryStore(), MemoryStore()
-    make(x, np.ones((2, *[1] * 31)), (1,) * 32)
-    vecadd.add_zarr(x, x, total)
+    total = doubled(np.ones((2, *[1] * 31)), (1,) * 32)
     np.testing.assert_array_equal(read(total), np.full((2, *[1] * 31), 2.0))

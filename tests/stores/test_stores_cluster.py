@@ -11,7 +11,7 @@ import pytest
 import zarr
 from distributed import Client, LocalCluster, get_worker
 from zarr.storage import MemoryStore
-from zarr_arrays import fill_folder, names, read
+from zarr_arrays import add, assert_sum, fill_folder, names, read
 
 import vecadd
 from vecadd import _core, _zarr
@@ -36,15 +36,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fill_folder(tmp_path)
     monkeypatch.setattr(_zarr, "ENOUGH", 1)  # a box for each of twelve chunks
     return tmp_path
-
-
-def add(folder: Path) -> None:
-    vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr")
-
-
-def assert_sum(folder: Path) -> None:
-    np.testing.assert_array_equal(read(folder / "c.zarr"), read(folder / "a.zarr") + read(folder / "b.zarr"))
-    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
 
 
 def tasks(client: Client) -> set[str]:

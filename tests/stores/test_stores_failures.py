@@ -16,7 +16,7 @@ import pytest
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 from zarr.storage import LocalStore, MemoryStore
-from zarr_arrays import files, fill_folder, make, names, read
+from zarr_arrays import add, assert_sum, files, fill_folder, make, names, read
 
 import vecadd
 from vecadd import _core, _zarr, cli
@@ -36,19 +36,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def add(folder: Path, **keywords: Any) -> None:
-    vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr", **keywords)
-
-
 def assert_old(folder: Path) -> None:
     np.testing.assert_array_equal(read(folder / "c.zarr"), [7, 7, 7])
     assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
-
-
-def assert_sum(folder: Path) -> None:
-    np.testing.assert_array_equal(read(folder / "c.zarr"), read(folder / "a.zarr") + read(folder / "b.zarr"))
-    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
-    assert names(folder / "c.zarr") == ["c", "zarr.json"]
 
 
 class Failing:

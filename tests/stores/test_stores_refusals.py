@@ -279,12 +279,6 @@ def test_a_group_of_version_2_is_said_not_to_list_the_sum(folder: Path) -> None:
     refused(folder, UserWarning, "a group of version 2, which does not list a sum", "a.zarr", "b.zarr", "group/c")
 
 
-@pytest.mark.parametrize("name", ["s3://", "://", "c://x", "file:///"])
-def test_a_url_without_a_protocol_or_a_path_is_no_local_folder(name: str, folder: Path) -> None:
-    for a, out in (("a.zarr", name), (name, "c.zarr")):
-        refused(folder, ValueError, f"^{name} is not the URL of an array; write PROTOCOL://PATH$", a, "b.zarr", out)
-
-
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
 def test_an_array_is_not_replaced_where_two_folders_cannot_be_exchanged(
     number: int, folder: Path, monkeypatch: pytest.MonkeyPatch

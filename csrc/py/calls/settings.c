@@ -66,9 +66,9 @@ PyObject *
 py_output_pool_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     const struct output_pool_counts counts = output_pool_counts();
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n}", "used_bytes", (Py_ssize_t)counts.used_bytes, "used_blocks",
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:K}", "used_bytes", (Py_ssize_t)counts.used_bytes, "used_blocks",
                          (Py_ssize_t)counts.used_blocks, "kept_bytes", (Py_ssize_t)counts.kept_bytes, "kept_blocks",
-                         (Py_ssize_t)counts.kept_blocks, "bound", (Py_ssize_t)counts.bound);
+                         (Py_ssize_t)counts.kept_blocks, "bound", (unsigned long long)counts.bound);
 }
 
 PyObject *

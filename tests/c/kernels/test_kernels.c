@@ -367,20 +367,6 @@ test_a_grid_too_large_is_refused(void)
 }
 
 static void
-test_nothing_is_queued_for_nothing(void)
-{
-    const struct add_call call = {.component = COMPONENT_F32, .n = 0};
-    CHECK(add_launch(&call) == cudaSuccess);
-    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
-}
-
-static void
-test_every_kernel_loads(void)
-{
-    CHECK(add_load() == cudaSuccess);
-}
-
-static void
 test_probes_read_and_write_all_of_the_memory(void)
 {
     struct memory m = memory_open(ROOM);
@@ -473,8 +459,6 @@ main(void)
     RUN(test_operands_of_different_phases_are_added_by_components_where_flags_are_raised);
     RUN(test_a_block_that_is_not_whole_warps_is_refused);
     RUN(test_a_grid_too_large_is_refused);
-    RUN(test_nothing_is_queued_for_nothing);
-    RUN(test_every_kernel_loads);
     RUN(test_probes_read_and_write_all_of_the_memory);
     RUN(test_probes_of_the_l2_read_and_write_all_of_the_memory);
     RUN(test_the_copying_probe_copies_the_first_half);

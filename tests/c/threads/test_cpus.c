@@ -1,4 +1,5 @@
-/* How many threads there may be: VECADD_NUM_THREADS, the affinity mask and control groups' quotas. */
+/* How many threads there may be: the affinity mask and control groups' quotas. Of VECADD_NUM_THREADS,
+ * tests/add/test_threads.py. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -9,44 +10,6 @@
 #include "check.h"
 #include "host/threads.h"
 #include "jobs.h"
-
-/* In a process of its own, because the answer is kept; -1 where that fails. An exit status ends at 255. */
-static int
-available_with(const char *wish)
-{
-    int ends[2], found = -1;
-    if (pipe(ends) < 0)
-        abort();
-    const pid_t child = fork();
-    if (child == 0) {
-        setenv("VECADD_NUM_THREADS", wish, 1);
-        found = threads_available();
-        _exit(write(ends[1], &found, sizeof found) != sizeof found);
-    }
-    close(ends[1]);
-    if (read(ends[0], &found, sizeof found) != sizeof found)
-        found = -1;
-    close(ends[0]);
-    int how = -1;
-    return waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0 ? found : -1;
-}
-
-static void
-vecadd_num_threads_is_obeyed(void)
-{
-    CHECK(available_with("1") == 1);
-    CHECK(available_with("5") == 5);
-    CHECK(available_with("256") == THREADS_MAX);
-}
-
-static void
-a_senseless_vecadd_num_threads_is_ignored(void)
-{
-    static const char *const senseless[] = {"0", "-3", "many", "2x", "", "257", "99999999999999999999"};
-    const int usual = cpus_usable() < THREADS_MAX ? cpus_usable() : THREADS_MAX;
-    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
-        CHECK(available_with(senseless[i]) == usual, "\"%s\"", senseless[i]);
-}
 
 static void
 a_chosen_number_outlives_what_was_counted(void)
@@ -188,8 +151,6 @@ quotas_are_read_from_both_versions_and_all_ancestors(void)
 int
 main(void)
 {
-    RUN(vecadd_num_threads_is_obeyed);
-    RUN(a_senseless_vecadd_num_threads_is_ignored);
     RUN(a_chosen_number_outlives_what_was_counted);
     RUN(the_smaller_of_quota_and_mask_counts);
     RUN(the_affinity_mask_is_obeyed);

@@ -228,18 +228,6 @@ an_input_that_is_cut_short_is_named(void)
     }
 }
 
-static void
-a_file_that_cannot_be_written_is_named(void)
-{
-    struct files files;
-    open_files(&files, 200000);
-    close(files.run.descriptor[LAYOUT_SUM]);
-    files.run.descriptor[LAYOUT_SUM] = open("/dev/full", O_RDWR);
-    const struct files_outcome outcome = add(&files);
-    CHECK(outcome.error == ENOSPC && outcome.operand == LAYOUT_SUM, "%d of %d", outcome.error, outcome.operand);
-    close_files(&files);
-}
-
 int
 main(void)
 {
@@ -250,6 +238,5 @@ main(void)
     RUN(the_caller_ends_a_run_wherever_it_is_told);
     RUN(a_caller_who_is_not_told_stops_a_run);
     RUN(an_input_that_is_cut_short_is_named);
-    RUN(a_file_that_cannot_be_written_is_named);
     return check_report();
 }

@@ -134,47 +134,6 @@ a_burst_of_short_jobs_wakes_the_workers(void)
     CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
 }
 
-struct slow {
-    atomic_int done, by_slow, waited;
-    atomic_bool slow_has_begun;
-};
-
-static void
-wait_for(atomic_int *count, int value, atomic_int *waited)
-{
-    for (int i = 0; i < 100000 && atomic_load(count) < value; i++)
-        sleep_us(100);
-    if (atomic_load(count) < value)
-        atomic_fetch_add(waited, 1);
-}
-
-enum { SLOW_BLOCKS = 60 };
-
-/* Worker 1 finishes its first block when all the others are done; no other worker begins before it has one. */
-static void
-work_slowly(void *context, size_t begin, size_t end, int worker)
-{
-    struct slow *slow = context;
-    (void)begin, (void)end;
-    if (worker == 1) {
-        atomic_fetch_add(&slow->by_slow, 1);
-        wait_for(&slow->done, SLOW_BLOCKS - 1, &slow->waited);
-    } else {
-        wait_for(&slow->by_slow, 1, &slow->waited);
-    }
-    atomic_fetch_add(&slow->done, 1);
-}
-
-static void
-a_slow_worker_delays_only_its_own_block(void)
-{
-    struct slow slow = {0};
-    threads_run_all(3, SLOW_BLOCKS, 1, work_slowly, &slow);
-    CHECK(atomic_load(&slow.waited) == 0, "a worker waited for blocks that were not taken");
-    CHECK(atomic_load(&slow.by_slow) == 1 && atomic_load(&slow.done) == SLOW_BLOCKS, "%d by the slow one",
-          atomic_load(&slow.by_slow));
-}
-
 static void
 run_inside(void *context, size_t begin, size_t end, int worker)
 {
@@ -208,16 +167,6 @@ several_callers_share_one_pool(void)
         pthread_create(&callers[i], NULL, run_many, NULL);
     for (int i = 0; i < 4; i++)
         pthread_join(callers[i], NULL);
-}
-
-static void
-jobs_follow_each_other_at_any_pace(void)
-{
-    for (int i = 0; i < 400; i++) {
-        CHECK(visits_each_once(3, 64, 1));
-        if (i % 8 == 0)
-            sleep_us(20 + i % 60);
-    }
 }
 
 struct sums {
@@ -373,10 +322,8 @@ main(void)
     RUN(one_thread_that_is_delayed_delays_only_its_block);
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
     RUN(a_burst_of_short_jobs_wakes_the_workers);
-    RUN(a_slow_worker_delays_only_its_own_block);
     RUN(a_job_may_run_another);
     RUN(several_callers_share_one_pool);
-    RUN(jobs_follow_each_other_at_any_pace);
     RUN(workers_round_as_the_caller_does);
     RUN(flags_of_every_thread_are_returned_and_the_callers_kept);
 #if !defined(__SANITIZE_THREAD__)
