@@ -7,6 +7,7 @@
 
 #include "../../c/check.h"
 #include "cuda/kernels.h"
+#include "made.h"
 
 enum { N = 1000, BYTES = N * sizeof(int) };
 
@@ -75,47 +76,11 @@ destroy_context(CUcontext context)
 }
 
 static int
-devices(void)
-{
-    int count = 0;
-    CHECK(cudaGetDeviceCount(&count) == cudaSuccess && count > 0);
-    return count;
-}
-
-static int
 current_device(void)
 {
     int device = -1;
     CHECK(cudaGetDevice(&device) == cudaSuccess);
     return device;
-}
-
-static cudaStream_t
-nonblocking_stream(void)
-{
-    cudaStream_t stream = NULL;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-    return stream;
-}
-
-static cudaEvent_t
-event_without_timing(void)
-{
-    cudaEvent_t event = NULL;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
-    return event;
-}
-
-static cudaMemPool_t
-pool_of(int device)
-{
-    const struct cudaMemPoolProps properties = {
-        .allocType = cudaMemAllocationTypePinned,
-        .location = {.type = cudaMemLocationTypeDevice, .id = device},
-    };
-    cudaMemPool_t pool = NULL;
-    CHECK(cudaMemPoolCreate(&pool, &properties) == cudaSuccess);
-    return pool;
 }
 
 static void
@@ -175,9 +140,9 @@ work_on_current_device(void)
     size_t left, all;
     void *memory, *locked;
     CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
-    cudaMemPool_t pool = pool_of(device);
-    cudaStream_t stream = nonblocking_stream(), other = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaMemPool_t pool = new_pool(device);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking), other = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     CHECK(cudaStreamIsCapturing(stream, &capturing) == cudaSuccess);
     CHECK(cudaStreamGetDevice(stream, &found) == cudaSuccess && found == device, "%d", found);
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, stream) == cudaSuccess);
@@ -226,7 +191,7 @@ test_a_pool_that_another_device_may_use_makes_no_context_there(void)
     if (devices() < 2 || cudaDeviceCanAccessPeer(&can, 1, 0) != cudaSuccess || !can)
         return;
     CHECK(cudaFree(NULL) == cudaSuccess);
-    cudaMemPool_t pool = pool_of(0);
+    cudaMemPool_t pool = new_pool(0);
     CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaSuccess);
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL) == cudaSuccess);
     CHECK(cudaMemset(memory, 0, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
@@ -267,11 +232,11 @@ static void
 test_an_event_is_of_the_context_that_it_was_made_in(void)
 {
     CHECK(cudaFree(NULL) == cudaSuccess);
-    cudaEvent_t theirs = event_without_timing();
-    cudaStream_t theirs_too = nonblocking_stream();
+    cudaEvent_t theirs = new_event();
+    cudaStream_t theirs_too = new_stream(cudaStreamNonBlocking);
     const CUcontext context = make_context();
-    cudaStream_t stream = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     CHECK(cudaEventRecord(theirs, stream) == cudaErrorInvalidResourceHandle);
     CHECK(cudaEventRecord(event, theirs_too) == cudaErrorInvalidResourceHandle);
     CHECK(cudaEventRecord(event, stream) == cudaSuccess);
@@ -288,9 +253,9 @@ test_a_pools_memory_outlives_a_context(void)
     static unsigned char received[BYTES];
     void *memory;
     CHECK(cudaFree(NULL) == cudaSuccess);
-    cudaMemPool_t pool = pool_of(0);
+    cudaMemPool_t pool = new_pool(0);
     const CUcontext context = make_context();
-    cudaStream_t stream = nonblocking_stream();
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, stream) == cudaSuccess);
     CHECK(cudaMemsetAsync(memory, 7, BYTES, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess);
     destroy_context(context);

@@ -38,7 +38,6 @@ test_fills(void)
     CHECK(cudaMemcpy(received, device, sizeof received, cudaMemcpyDeviceToHost) == cudaSuccess);
     for (int i = 0; i < 100; i++)
         CHECK(received[i] == (i >= 10 && i < 30 ? 2 : 1), "byte %d is %d", i, received[i]);
-    cudaFree(device);
 }
 
 static void
@@ -51,7 +50,6 @@ test_no_bytes_are_no_error(void)
     CHECK(cudaMemcpy(NULL, NULL, 0, cudaMemcpyDefault) == cudaSuccess);
     CHECK(cudaMemcpyAsync(NULL, NULL, 0, cudaMemcpyDeviceToHost, NULL) == cudaSuccess);
     CHECK(cudaMemsetAsync(device, 0, 0, NULL) == cudaSuccess);
-    cudaFree(device);
 }
 
 static void
@@ -64,7 +62,6 @@ test_more_than_the_allocation_is_refused(void)
     CHECK(cudaMemcpy(host, device, 2 * BYTES, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
     CHECK(cudaMemset(device, 0, 2 * BYTES) == cudaErrorInvalidValue);
     CHECK(cudaMemset(host, 0, 1) == cudaErrorInvalidValue);
-    cudaFree(device);
 }
 
 static void
@@ -83,7 +80,6 @@ test_a_kind_that_does_not_fit_is_refused(void)
     CHECK(cudaMemcpy(host, host + 1, 1, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
     CHECK(cudaMemcpy(host, host + 1, 1, cudaMemcpyDeviceToDevice) == cudaErrorInvalidValue);
     CHECK(cudaMemcpy(NULL, host, 1, cudaMemcpyDefault) == cudaErrorInvalidValue);
-    cudaFree(device);
 }
 
 static void
@@ -120,10 +116,6 @@ test_pinned_copies_are_done_when_their_stream_is(void)
     CHECK(cudaMemcpyAsync(received, device, BYTES, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(memcmp(sent, received, BYTES) == 0);
-    cudaStreamDestroy(stream);
-    cudaFree(device);
-    cudaFreeHost(sent);
-    cudaFreeHost(received);
 }
 
 static void
@@ -159,8 +151,6 @@ test_a_blocking_copy_to_pinned_memory_has_arrived(void)
     CHECK(cudaMemset(device, 4, BYTES) == cudaSuccess);
     CHECK(cudaMemcpy(received, device, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(received[0] == 4 && received[BYTES - 1] == 4);
-    cudaFree(device);
-    cudaFreeHost(received);
 }
 
 int

@@ -3,29 +3,14 @@
 
 #include "../../c/check.h"
 #include "large_memory.h"
+#include "made.h"
 
 enum { ROUNDS = 8 };
-
-static cudaStream_t
-nonblocking_stream(void)
-{
-    cudaStream_t stream = NULL;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-    return stream;
-}
-
-static cudaEvent_t
-event_without_timing(void)
-{
-    cudaEvent_t event = NULL;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
-    return event;
-}
 
 static void
 test_an_event_never_recorded_is_done(void)
 {
-    cudaEvent_t event = event_without_timing();
+    cudaEvent_t event = new_event();
     CHECK(cudaEventQuery(event) == cudaSuccess);
     CHECK(cudaEventSynchronize(event) == cudaSuccess);
     CHECK(cudaStreamWaitEvent(NULL, event, 0) == cudaSuccess);
@@ -36,8 +21,8 @@ static void
 test_a_stream_waits_for_an_event(void)
 {
     unsigned char *x = device_memory(), *y = device_memory();
-    cudaStream_t before = nonblocking_stream(), after = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaStream_t before = new_stream(cudaStreamNonBlocking), after = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, before);
         CHECK(cudaEventRecord(event, before) == cudaSuccess);
@@ -46,19 +31,15 @@ test_a_stream_waits_for_an_event(void)
         CHECK(cudaStreamSynchronize(after) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaEventDestroy(event);
-    cudaStreamDestroy(before);
-    cudaStreamDestroy(after);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
 test_a_wait_is_for_the_record_before_it(void)
 {
     unsigned char *x = device_memory(), *y = device_memory();
-    cudaStream_t first = nonblocking_stream(), second = nonblocking_stream(), after = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaStream_t first = new_stream(cudaStreamNonBlocking), second = new_stream(cudaStreamNonBlocking),
+                 after = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, first);
         cudaEventRecord(event, first);
@@ -68,21 +49,15 @@ test_a_wait_is_for_the_record_before_it(void)
         CHECK(cudaStreamSynchronize(after) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaEventDestroy(event);
-    cudaStreamDestroy(first);
-    cudaStreamDestroy(second);
-    cudaStreamDestroy(after);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
 test_a_wait_outlives_its_event(void)
 {
     unsigned char *x = device_memory(), *y = device_memory();
-    cudaStream_t before = nonblocking_stream(), after = nonblocking_stream();
+    cudaStream_t before = new_stream(cudaStreamNonBlocking), after = new_stream(cudaStreamNonBlocking);
     for (int round = 1; round <= ROUNDS; round++) {
-        cudaEvent_t event = event_without_timing();
+        cudaEvent_t event = new_event();
         cudaMemsetAsync(x, round, BYTES, before);
         cudaEventRecord(event, before);
         cudaStreamWaitEvent(after, event, 0);
@@ -91,10 +66,6 @@ test_a_wait_outlives_its_event(void)
         CHECK(cudaStreamSynchronize(after) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaStreamDestroy(before);
-    cudaStreamDestroy(after);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
@@ -102,7 +73,7 @@ test_an_event_in_the_legacy_stream_is_after_blocking_streams(void)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream;
-    cudaEvent_t event = event_without_timing();
+    cudaEvent_t event = new_event();
     CHECK(cudaStreamCreate(&stream) == cudaSuccess);
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
@@ -110,17 +81,14 @@ test_an_event_in_the_legacy_stream_is_after_blocking_streams(void)
         CHECK(cudaEventSynchronize(event) == cudaSuccess);
         CHECK(cudaStreamQuery(stream) == cudaSuccess);
     }
-    cudaEventDestroy(event);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
 test_a_query_says_ready_in_the_end(void)
 {
     unsigned char *x = device_memory();
-    cudaStream_t stream = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     cudaError_t answer;
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
@@ -130,17 +98,14 @@ test_a_query_says_ready_in_the_end(void)
         CHECK(answer == cudaSuccess);
         CHECK(last_byte(x) == round);
     }
-    cudaEventDestroy(event);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
 test_not_ready_is_no_last_error(void)
 {
     unsigned char *x = device_memory();
-    cudaStream_t stream = nonblocking_stream();
-    cudaEvent_t event = event_without_timing();
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     cudaError_t answer = cudaSuccess;
     for (int round = 1; round <= ROUNDS && answer == cudaSuccess; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
@@ -157,9 +122,6 @@ test_not_ready_is_no_last_error(void)
     CHECK(answer == cudaErrorNotReady);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
-    cudaEventDestroy(event);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -176,16 +138,13 @@ test_time_passes_between_events(void)
     CHECK(cudaEventSynchronize(end) == cudaSuccess);
     CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
     CHECK(milliseconds > 0, "%g", (double)milliseconds);
-    cudaEventDestroy(start);
-    cudaEventDestroy(end);
-    cudaFree(x);
 }
 
 static void
 test_time_passes_between_events_of_two_streams(void)
 {
     unsigned char *x = device_memory();
-    cudaStream_t stream = nonblocking_stream();
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaEvent_t start, end;
     float milliseconds = -1;
     CHECK(cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess);
@@ -196,23 +155,17 @@ test_time_passes_between_events_of_two_streams(void)
     CHECK(cudaEventSynchronize(end) == cudaSuccess);
     CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
     CHECK(milliseconds > 0, "%g", (double)milliseconds);
-    cudaEventDestroy(start);
-    cudaEventDestroy(end);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
 test_events_without_timing_have_no_time(void)
 {
-    cudaEvent_t start = event_without_timing(), end = event_without_timing();
+    cudaEvent_t start = new_event(), end = new_event();
     float milliseconds;
     cudaEventRecord(start, NULL);
     cudaEventRecord(end, NULL);
     CHECK(cudaEventSynchronize(end) == cudaSuccess);
     CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaErrorInvalidResourceHandle);
-    cudaEventDestroy(start);
-    cudaEventDestroy(end);
 }
 
 static void

@@ -5,24 +5,9 @@
 
 #include "../../c/check.h"
 #include "cuda/kernels.h"
+#include "made.h"
 
 enum { N = 10000, BYTES = N * sizeof(int), LAUNCHES = 5, ROUNDS = 8 };
-
-static cudaStream_t
-new_stream(unsigned flags)
-{
-    cudaStream_t stream = NULL;
-    CHECK(cudaStreamCreateWithFlags(&stream, flags) == cudaSuccess);
-    return stream;
-}
-
-static cudaEvent_t
-new_event(void)
-{
-    cudaEvent_t event = NULL;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
-    return event;
-}
 
 /* Every byte of it has that value. */
 static int *
@@ -115,9 +100,6 @@ test_what_is_captured_runs_when_its_graph_is_launched(void)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(last_of(x) == want, "%#x", (unsigned)last_of(x));
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(one);
 }
 
 static void
@@ -136,9 +118,6 @@ test_a_launch_is_in_stream_order(void)
         CHECK(last_of(x) == 0x06060606);
     }
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(one);
 }
 
 static void
@@ -153,9 +132,6 @@ test_a_launch_outlives_its_graph(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(last_of(x) == 0x01010101);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(one);
 }
 
 static void
@@ -172,10 +148,6 @@ test_launches_of_one_graph_are_in_order_on_any_streams(void)
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     CHECK(last_of(x) == 30 * 0x01010101);
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaStreamDestroy(streams[0]);
-    cudaStreamDestroy(streams[1]);
-    cudaFree(x);
-    cudaFree(one);
 }
 
 static void
@@ -195,8 +167,6 @@ test_memory_of_a_capture_is_there_in_every_launch(void)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(last_of(x) == LAUNCHES * 0x01010101, "%#x", (unsigned)last_of(x));
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -209,7 +179,6 @@ test_a_graph_of_nothing_can_be_launched(void)
     CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaStreamDestroy(stream);
 }
 
 static void
@@ -233,13 +202,6 @@ test_events_take_other_streams_into_a_capture_and_back(void)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(last_of(x) == 0x02020202 && last_of(y) == 0x01010101);
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
-    cudaEventDestroy(fork);
-    cudaEventDestroy(join);
-    cudaStreamDestroy(side);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(y);
-    cudaFree(one);
 }
 
 static void
@@ -257,10 +219,6 @@ test_a_stream_that_does_not_come_back_is_an_error(void)
     CHECK(graph == NULL);
     CHECK(capture_status(stream) == cudaStreamCaptureStatusNone);
     CHECK(capture_status(side) == cudaStreamCaptureStatusNone);
-    cudaEventDestroy(fork);
-    cudaStreamDestroy(side);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -279,7 +237,6 @@ test_a_capture_that_was_not_begun_cannot_be_ended(void)
     begin(stream);
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaErrorIllegalState);
     cudaStreamEndCapture(stream, &graph);
-    cudaStreamDestroy(stream);
 }
 
 static void
@@ -295,7 +252,6 @@ test_a_capturing_stream_cannot_be_waited_for(void)
     begin(stream);
     CHECK(cudaDeviceSynchronize() == cudaErrorStreamCaptureUnsupported);
     check_invalidated(stream);
-    cudaStreamDestroy(stream);
 }
 
 static void
@@ -308,8 +264,6 @@ test_nothing_goes_into_a_capture_that_is_broken(void)
     CHECK(queue_add(x, x, stream) == cudaErrorStreamCaptureInvalidated);
     CHECK(cudaMemsetAsync(x, 0, BYTES, stream) == cudaErrorStreamCaptureInvalidated);
     check_invalidated(stream);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -321,8 +275,6 @@ test_events_of_a_capture_cannot_be_waited_for_outside(void)
     CHECK(cudaEventRecord(inside, stream) == cudaSuccess);
     CHECK(cudaEventQuery(inside) == cudaErrorCapturedEvent);
     check_invalidated(stream);
-    cudaEventDestroy(inside);
-    cudaStreamDestroy(stream);
 }
 
 static void
@@ -337,10 +289,6 @@ test_a_capture_cannot_wait_for_what_is_outside(void)
     CHECK(cudaStreamWaitEvent(stream, outside, 0) == cudaErrorStreamCaptureIsolation);
     check_invalidated(stream);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
-    cudaEventDestroy(outside);
-    cudaStreamDestroy(other);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -356,9 +304,6 @@ test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures(void)
     CHECK(capture_status(apart) == cudaStreamCaptureStatusActive);
     CHECK(cudaGraphExecDestroy(end(apart)) == cudaSuccess);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
-    cudaStreamDestroy(blocking);
-    cudaStreamDestroy(apart);
-    cudaFree(x);
 }
 
 static void
@@ -403,7 +348,6 @@ test_the_per_thread_stream_is_another_one_in_each_thread(void)
     begin(cudaStreamPerThread);
     CHECK(queue_add(x, x, NULL) == cudaErrorStreamCaptureImplicit);
     check_invalidated(cudaStreamPerThread);
-    cudaFree(x);
 }
 
 static void *
@@ -445,8 +389,6 @@ test_the_mode_says_whose_calls_may_break_a_capture(void)
     CHECK(cudaMalloc(&memory, 1 << 20) == cudaSuccess);
     CHECK(capture_status(stream) == cudaStreamCaptureStatusActive);
     CHECK(cudaGraphExecDestroy(end(stream)) == cudaSuccess);
-    cudaStreamDestroy(stream);
-    cudaFree(memory);
 }
 
 struct ending {

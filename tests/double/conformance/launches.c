@@ -42,8 +42,6 @@ test_launches_are_in_stream_order(void)
     for (int i = 0; i < N; i++)
         wrong += received[i] != (i < N / 2 ? 2 * 0x01010101 : 0x01010101);
     CHECK(wrong == 0, "%ld", wrong);
-    cudaFree(x);
-    cudaFree(one);
 }
 
 static void
@@ -56,8 +54,6 @@ test_kernels_reach_pinned_memory(void)
     CHECK(queue_add(pinned, x, N, NULL) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
     CHECK(pinned[0] == 0x01010101 && pinned[N - 1] == 0x01010101 + N - 1);
-    cudaFreeHost(pinned);
-    cudaFree(x);
 }
 
 static void
@@ -70,7 +66,6 @@ test_a_block_too_large_is_refused(void)
     call.block = 1024;
     CHECK(rung_naive.launch(&call) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
-    cudaFree(x);
 }
 
 /* x += y, described and not queued. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../c/check.h"
+#include "made.h"
 
 static void
 test_device_memory_is_aligned(void)
@@ -77,9 +78,8 @@ fill_on_a_stream_that_goes(cudaEvent_t filled)
 {
     enum { BYTES = 32 << 20, FILLS = 60 };
     static void *memory;
-    cudaStream_t stream;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     CHECK(memory || cudaMalloc(&memory, BYTES) == cudaSuccess);
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     for (int i = 0; i < FILLS; i++)
         CHECK(cudaMemsetAsync(memory, i, BYTES, stream) == cudaSuccess);
     CHECK(cudaEventRecord(filled, stream) == cudaSuccess);
@@ -90,9 +90,8 @@ fill_on_a_stream_that_goes(cudaEvent_t filled)
 static void
 test_the_blocking_free_waits_for_every_stream(void)
 {
-    cudaEvent_t filled;
+    cudaEvent_t filled = new_event();
     void *memory;
-    CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming) == cudaSuccess);
     for (int round = 0; round < 2; round++) {
         fill_on_a_stream_that_goes(filled);
         CHECK(cudaMalloc(&memory, 1) == cudaSuccess && cudaFree(memory) == cudaSuccess);
@@ -105,12 +104,10 @@ static void
 test_the_blocking_free_waits_beside_a_capture(void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaStream_t captured;
-    cudaEvent_t filled;
+    cudaStream_t captured = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t filled = new_event();
     cudaGraph_t graph = NULL;
     void *memory;
-    CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming) == cudaSuccess);
-    CHECK(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking) == cudaSuccess);
     fill_on_a_stream_that_goes(filled);
     CHECK(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal) == cudaSuccess);
     CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);

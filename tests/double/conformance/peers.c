@@ -4,17 +4,9 @@
 
 #include "../../c/check.h"
 #include "cuda/kernels.h"
+#include "made.h"
 
 enum { BYTES = 1 << 16 };
-
-/* Asked in each test's own process: main has to leave CUDA alone. */
-static int
-devices(void)
-{
-    int count = 0;
-    CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
-    return count;
-}
 
 static void
 test_a_device_is_no_peer_of_one_that_is_not_there(void)
@@ -42,13 +34,12 @@ test_a_copy_between_devices_needs_no_access_and_follows_its_stream(void)
 {
     static unsigned char received[BYTES];
     void *from, *to;
-    cudaStream_t stream;
     if (devices() < 2)
         return;
     CHECK(cudaMalloc(&from, BYTES) == cudaSuccess);
     CHECK(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&to, BYTES) == cudaSuccess);
     CHECK(cudaSetDevice(0) == cudaSuccess);
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     CHECK(cudaMemsetAsync(from, 7, BYTES, stream) == cudaSuccess);
     CHECK(cudaMemcpyPeerAsync(to, 1, from, 0, BYTES, stream) == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
@@ -62,17 +53,13 @@ test_a_copy_between_devices_needs_no_access_and_follows_its_stream(void)
 static int *
 shared_pool_memory(int byte, cudaMemPool_t *pool)
 {
-    const struct cudaMemPoolProps properties = {
-        .allocType = cudaMemAllocationTypePinned,
-        .location = {.type = cudaMemLocationTypeDevice, .id = 0},
-    };
     const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
                                              .flags = cudaMemAccessFlagsProtReadWrite};
     int can = 0;
     void *memory = NULL;
     if (devices() < 2 || cudaDeviceCanAccessPeer(&can, 1, 0) != cudaSuccess || !can)
         return NULL;
-    CHECK(cudaMemPoolCreate(pool, &properties) == cudaSuccess);
+    *pool = new_pool(0);
     CHECK(cudaMemPoolSetAccess(*pool, &access, 1) == cudaSuccess);
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, *pool, NULL) == cudaSuccess);
     CHECK(cudaMemset(memory, byte, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
@@ -91,13 +78,12 @@ static void
 test_another_device_uses_a_pool_that_it_was_given(void)
 {
     cudaMemPool_t pool;
-    cudaStream_t stream;
     void *theirs;
     int *const memory = shared_pool_memory(1, &pool);
     if (!memory)
         return;
     CHECK(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&theirs, BYTES) == cudaSuccess);
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     struct add_call call = {
         .component = COMPONENT_I32, .a = memory, .b = memory, .c = theirs, .n = BYTES / 4, .stream = stream};
     CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "../../c/check.h"
+#include "made.h"
 
 enum { BYTES = 3 << 20 };
 
@@ -120,10 +121,9 @@ test_freed_memory_is_unknown(void)
 static void
 test_memory_of_a_capture_is_unknown_before_its_graph_runs(void)
 {
-    cudaStream_t stream;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaGraph_t graph;
     void *memory;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
     CHECK(cudaMallocAsync(&memory, 4096, stream) == cudaSuccess);
     CHECK(ask(entry_point(), memory).type == 0);

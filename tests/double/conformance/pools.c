@@ -4,20 +4,9 @@
 #include <string.h>
 
 #include "../../c/check.h"
+#include "made.h"
 
 enum { BYTES = 8 << 20 };
-
-static cudaMemPool_t
-pool_on_device_0(void)
-{
-    const struct cudaMemPoolProps properties = {
-        .allocType = cudaMemAllocationTypePinned,
-        .location = {.type = cudaMemLocationTypeDevice, .id = 0},
-    };
-    cudaMemPool_t pool = NULL;
-    CHECK(cudaMemPoolCreate(&pool, &properties) == cudaSuccess);
-    return pool;
-}
 
 static uint64_t
 attribute(cudaMemPool_t pool, enum cudaMemPoolAttr name)
@@ -31,9 +20,8 @@ static void
 test_memory_is_usable_in_its_stream(void)
 {
     static unsigned char received[BYTES];
-    cudaMemPool_t pool = pool_on_device_0();
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaMemPool_t pool = new_pool(0);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     for (int round = 1; round <= 20; round++) {
         void *memory;
         CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, stream) == cudaSuccess);
@@ -52,12 +40,9 @@ static void
 test_memory_is_usable_in_a_stream_that_waited(void)
 {
     unsigned char received = 0;
-    cudaStream_t home, other;
-    cudaEvent_t event;
+    cudaStream_t home = new_stream(cudaStreamNonBlocking), other = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event();
     void *memory;
-    CHECK(cudaStreamCreateWithFlags(&home, cudaStreamNonBlocking) == cudaSuccess);
-    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking) == cudaSuccess);
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
     CHECK(cudaMallocAsync(&memory, BYTES, home) == cudaSuccess);
     cudaEventRecord(event, home);
     cudaStreamWaitEvent(other, event, 0);
@@ -68,15 +53,12 @@ test_memory_is_usable_in_a_stream_that_waited(void)
     CHECK(cudaFreeAsync(memory, home) == cudaSuccess);
     CHECK(cudaStreamSynchronize(home) == cudaSuccess);
     CHECK(received == 9);
-    cudaEventDestroy(event);
-    cudaStreamDestroy(home);
-    cudaStreamDestroy(other);
 }
 
 static void
 test_a_pool_counts_what_it_gives(void)
 {
-    cudaMemPool_t pool = pool_on_device_0();
+    cudaMemPool_t pool = new_pool(0);
     uint64_t threshold = UINT64_MAX;
     void *memory;
     CHECK(attribute(pool, cudaMemPoolAttrReleaseThreshold) == 0);
@@ -102,7 +84,7 @@ test_a_pool_counts_what_it_gives(void)
 static void
 test_a_pool_without_a_threshold_keeps_nothing(void)
 {
-    cudaMemPool_t pool = pool_on_device_0();
+    cudaMemPool_t pool = new_pool(0);
     void *memory;
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL) == cudaSuccess);
     CHECK(cudaFreeAsync(memory, NULL) == cudaSuccess);
@@ -114,7 +96,7 @@ test_a_pool_without_a_threshold_keeps_nothing(void)
 static void
 test_too_much_is_out_of_memory(void)
 {
-    cudaMemPool_t pool = pool_on_device_0();
+    cudaMemPool_t pool = new_pool(0);
     void *memory;
     CHECK(cudaMallocFromPoolAsync(&memory, (size_t)1 << 50, pool, NULL) == cudaErrorMemoryAllocation);
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL) == cudaSuccess);
@@ -126,7 +108,7 @@ test_too_much_is_out_of_memory(void)
 static void
 test_memory_outlives_its_pool(void)
 {
-    cudaMemPool_t pool = pool_on_device_0();
+    cudaMemPool_t pool = new_pool(0);
     unsigned char received = 0;
     void *memory;
     CHECK(cudaMallocFromPoolAsync(&memory, BYTES, pool, NULL) == cudaSuccess);

@@ -7,6 +7,7 @@
 
 #include "../../c/check.h"
 #include "large_memory.h"
+#include "made.h"
 
 enum { ROUNDS = 8 };
 
@@ -14,8 +15,7 @@ static void
 test_work_of_one_stream_is_in_order(void)
 {
     unsigned char *x = device_memory(), *y = device_memory();
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
         cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, stream);
@@ -23,9 +23,6 @@ test_work_of_one_stream_is_in_order(void)
         CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
         CHECK(last_byte(y) == round && last_byte(x) == 0);
     }
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
@@ -40,9 +37,6 @@ test_the_legacy_stream_waits_for_blocking_streams(void)
         CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
@@ -57,9 +51,6 @@ test_blocking_streams_wait_for_the_legacy_stream(void)
         CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaStreamDestroy(stream);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static void
@@ -72,8 +63,6 @@ test_the_per_thread_stream_is_a_blocking_one(void)
         CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaFree(x);
-    cudaFree(y);
 }
 
 struct filling {
@@ -104,18 +93,14 @@ test_the_legacy_stream_waits_for_other_threads_streams(void)
         CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
         CHECK(last_byte(z) == round);
     }
-    cudaFree(x);
-    cudaFree(y);
-    cudaFree(z);
 }
 
 static void
 test_a_query_says_ready_in_the_end(void)
 {
     unsigned char *x = device_memory();
-    cudaStream_t stream;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaError_t answer;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     for (int round = 1; round <= ROUNDS; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
         while ((answer = cudaStreamQuery(stream)) == cudaErrorNotReady)
@@ -123,22 +108,17 @@ test_a_query_says_ready_in_the_end(void)
         CHECK(answer == cudaSuccess);
         CHECK(last_byte(x) == round);
     }
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
 test_the_device_waits_for_every_stream(void)
 {
     unsigned char *x = device_memory();
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaMemsetAsync(x, 7, BYTES, stream);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     CHECK(cudaStreamQuery(stream) == cudaSuccess);
     CHECK(last_byte(x) == 7);
-    cudaStreamDestroy(stream);
-    cudaFree(x);
 }
 
 static void
@@ -151,7 +131,6 @@ test_work_outlives_its_stream(void)
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     CHECK(last_byte(x) == 8);
-    cudaFree(x);
 }
 
 /* Its handle is gone, and only the legacy default stream and the device can still be asked to wait. */
@@ -168,8 +147,6 @@ test_the_legacy_stream_waits_for_a_blocking_stream_that_is_gone(void)
         CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
         CHECK(last_byte(y) == round);
     }
-    cudaFree(x);
-    cudaFree(y);
 }
 
 static cudaError_t
@@ -182,9 +159,7 @@ ask_whether_it_captures(cudaStream_t stream)
 static cudaError_t
 record_on(cudaStream_t stream)
 {
-    cudaEvent_t event;
-    return cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess ? cudaEventRecord(event, stream)
-                                                                                   : cudaErrorUnknown;
+    return cudaEventRecord(new_event(), stream);
 }
 
 static cudaError_t

@@ -94,7 +94,6 @@ test_what_a_map_may_describe(void)
     d = usual;
     d.step[1] = 0;
     CHECK(encode(&d, memory) == CUDA_ERROR_INVALID_VALUE);
-    cudaFree(memory);
 }
 
 /* The block's box is 4 rows of 256 where the array has 3: the fourth comes as zeros, and the kernel does not hang. */
@@ -118,8 +117,6 @@ test_a_box_that_hangs_over_the_last_row_arrives_whole(void)
     for (size_t i = 0; i < n; i++)
         wrong += sums[i] != 2 * numbers[i];
     CHECK(wrong == 0, "%ld", wrong);
-    cudaFree(x);
-    cudaFree(y);
 }
 
 int
