@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -164,6 +165,14 @@ def no_error_is_left() -> Iterator[None]:
 def silent() -> Iterator[None]:
     """For tests of values: NumPy keeps quiet. Those of warnings are in test_warnings.py."""
     with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture
+def values_alone(silent: None) -> Iterator[None]:
+    """No warning of NumPy's casts either: device operands raise none of their own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         yield
 
 

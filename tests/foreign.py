@@ -551,6 +551,19 @@ class Borrowed:
         self.managed.contents.deleter(ctypes.addressof(self.managed.contents))
 
 
+class Lent:
+    """What has another array's memory, and DLPack alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
 _CODES = {"b": 6, "i": 0, "u": 1, "f": 2, "c": 5, "V": 4, "float8_e4m3fn": 10}
 _NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
 _NEW_CAPSULE.restype = ctypes.py_object

@@ -3,6 +3,7 @@ asks for."""
 
 import os
 
+import pytest
 from conftest import ON_DOUBLE
 
 
@@ -13,3 +14,15 @@ def orders(on_double: int, on_gpu: int) -> range:
         first, last = map(int, asked.split(":"))
         return range(first, last)
     return range(on_double if ON_DOUBLE else on_gpu)
+
+
+def order_fixture(on_double: int, on_gpu: int):
+    """The fixture `order`: the seed of the double's order of work, and of what a test chooses at random."""
+
+    @pytest.fixture(params=orders(on_double, on_gpu), ids="order {}".format)
+    def order(request: pytest.FixtureRequest, device: int) -> int:
+        if ON_DOUBLE:
+            request.getfixturevalue("double").reset(request.param)
+        return int(request.param)
+
+    return order

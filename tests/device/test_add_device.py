@@ -66,15 +66,6 @@ def test_sizes_below_one_vector_per_thread_at_every_alignment(foreign, n, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 2), (7, 9), (2, 3, 4, 5)], ids=str)
-def test_shape_and_dtype_of_the_result_are_the_operands(device, shape, dtype):
-    a, b = values(dtype, int(np.prod(shape)), 1).reshape(shape), values(dtype, int(np.prod(shape)), 2).reshape(shape)
-    got = vecadd.add(vecadd.to_device(a), vecadd.to_device(b))
-    assert (got.shape, got.dtype) == (shape, dtype)
-    assert_same_values(got.numpy(), np.asarray(numpys_sum(a, b)))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_in_place(device, dtype):
     a, b = values(dtype, 1003, 1), values(dtype, 1003, 2)
     left, right = vecadd.to_device(a), vecadd.to_device(b)
@@ -97,14 +88,6 @@ def test_out_that_overlaps_an_operand_in_part_gets_the_sum_of_what_was_there(for
     assert_same_values(memory.numpy(), want)
 
 
-def test_out_that_overlaps_both_operands_in_part(foreign):
-    memory = foreign(np.arange(5000, dtype=np.int32))
-    want = memory.numpy()
-    want[100:4100] = want[0:4000] + want[200:4200]
-    vecadd.add(memory.window(0, 4000), memory.window(200, 4000), memory.window(100, 4000))
-    assert_same_values(memory.numpy(), want)
-
-
 @settings(max_examples=30)
 @given(starts=st.tuples(*[st.integers(0, 70)] * 3), n=st.integers(0, 400))
 def test_any_three_windows_of_one_memory(driver, starts, n):
@@ -116,35 +99,26 @@ def test_any_three_windows_of_one_memory(driver, starts, n):
     assert_same_values(memory.numpy(), want)
 
 
-def test_result_of_an_unknown_library_is_a_device_array(foreign):
-    a = np.arange(100.0)
-    got = vecadd.add(foreign(a), foreign(a))
-    assert type(got) is vecadd.DeviceArray
-    assert_same_values(got.numpy(), a + a)
-
-
 def test_device_array_and_foreign_array_add_in_either_order(foreign):
     a, b = np.arange(100.0), np.ones(100)
-    for got in (vecadd.add(vecadd.to_device(a), foreign(b)), vecadd.add(foreign(b), vecadd.to_device(a))):
+    x, y = vecadd.to_device(a), foreign(b)
+    for got in (vecadd.add(x, y), vecadd.add(y, x), x + y, y + x):
         assert type(got) is vecadd.DeviceArray
         assert_same_values(got.numpy(), a + b)
 
 
-@pytest.mark.parametrize("strides", [None, (28, 4)], ids=str)
-def test_contiguous_strides_may_be_spelled_out(foreign, strides):
-    a = np.arange(21, dtype=np.float32).reshape(3, 7)
+@pytest.mark.parametrize(("shape", "strides"), [((3, 7), None), ((3, 7), (28, 4)), ((1, 7), (12345, 4))], ids=str)
+def test_contiguous_strides_may_be_spelled_out_and_those_of_one_element_mean_nothing(foreign, shape, strides):
+    a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     assert_same_values(vecadd.add(foreign(a, strides=strides), foreign(a)).numpy(), a + a)
-
-
-def test_strides_of_axes_of_one_element_mean_nothing(foreign):
-    a = np.arange(7, dtype=np.float32).reshape(1, 7)
-    assert_same_values(vecadd.add(foreign(a, strides=(12345, 4)), foreign(a)).numpy(), a + a)
 
 
 @pytest.mark.parametrize("version", range(4))
 def test_interface_of_every_version_is_read(foreign, version):
     a = np.arange(10.0)
     x = foreign(a, version=version, descr=[("", a.dtype.str)])
+    if version < 3:  # which has both
+        del x.__cuda_array_interface__["stream"], x.__cuda_array_interface__["strides"]
     assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
 
 
@@ -153,14 +127,6 @@ def test_interface_of_every_version_is_read(foreign, version):
 def test_stream_means_nothing_before_version_3(foreign, version, stream):
     a = np.arange(10.0)
     assert_same_values(vecadd.add(foreign(a, version=version, stream=stream), foreign(a)).numpy(), a + a)
-
-
-def test_interface_of_version_2_may_lack_stream(foreign):
-    a = np.arange(10.0)
-    x = foreign(a, version=2)
-    del x.__cuda_array_interface__["stream"]
-    del x.__cuda_array_interface__["strides"]
-    assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
 
 
 @pytest.mark.parametrize("misaligned", range(3), ids=["a", "b", "out"])
@@ -242,12 +208,6 @@ def test_arrays_without_elements_are_where_device_says(second_device, foreign):
         assert vecadd.add(empty, empty, device=f"cuda:{device}").device == f"cuda:{device}"
 
 
-def test_out_in_a_tuple(device):
-    a, out = vecadd.to_device(np.arange(10.0)), vecadd.to_device(np.zeros(10))
-    assert vecadd.add(a, a, out=(out,)) is out
-    assert_same_values(out.numpy(), np.arange(0.0, 20, 2))
-
-
 def test_device_sums_raise_no_warnings(device):
     a = vecadd.to_device(np.full(1000, np.finfo(np.float32).max))
     with np.errstate(all="raise"):
@@ -258,52 +218,6 @@ def test_device_sums_raise_no_warnings(device):
 def test_device_may_be_named(device, name):
     a = vecadd.to_device(np.arange(10.0))
     assert vecadd.add(a, a, device=name).device == "cuda:0"
-
-
-def test_sum_is_made_where_the_operands_are(second_device, foreign):
-    a = np.arange(1000.0)
-    x = vecadd.to_device(a, second_device)
-    got = vecadd.add(x, x)
-    assert got.device == f"cuda:{second_device}"
-    assert_same_values(got.numpy(), a + a)
-    y = foreign(a, device=second_device)
-    assert vecadd.add(y, y).device == f"cuda:{second_device}"
-
-
-def test_an_error_about_two_devices_names_the_two_arrays(second_device):
-    x, other = vecadd.to_device(np.ones(3)), vecadd.to_device(np.ones(3), second_device)
-    here, there = "cuda:0", f"cuda:{second_device}"
-    for operands, words in (
-        ((x, other), f"a is on {here} and b on {there}"),
-        ((x, 1, other), f"a is on {here} and out on {there}"),
-        ((1, x, other), f"b is on {here} and out on {there}"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            vecadd.add(*operands)
-    assert_same_values(other.numpy(), np.ones(3))
-
-
-def test_current_device_is_as_it_was(second_device):
-    x = vecadd.to_device(np.arange(1000.0), second_device)
-    vecadd.add(x, x).numpy()
-    assert vecadd.to_device(np.arange(3)).device == "cuda:0"
-
-
-def test_kept_result_outlives_its_operands(device):
-    a = vecadd.to_device(np.arange(1000.0))
-    got = vecadd.add(a, a)
-    del a
-    others = [vecadd.to_device(np.full(1000, -1.0)) for _ in range(10)]
-    assert_same_values(got.numpy(), np.arange(0.0, 2000, 2))
-    assert len(others) == 10
-
-
-def test_dropped_temporaries_are_not_reused_too_early(device):
-    a = np.arange(1000.0)
-    total = vecadd.to_device(a)
-    for _ in range(50):
-        total = total + vecadd.to_device(a) + vecadd.to_device(a)
-    assert_same_values(total.numpy(), 101 * a)
 
 
 def test_no_reference_to_what_names_a_stream_is_left(device):

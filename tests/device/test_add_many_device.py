@@ -8,7 +8,7 @@ from arrays import assert_same_values, numpys_sum, tame_values, values
 from conftest import ON_DOUBLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from orders import orders
+from orders import order_fixture
 from pairs import PAIRS, X, numbers, on_device
 
 import vecadd
@@ -37,6 +37,7 @@ def test_device_sums_are_numpys_at_any_size_dtype_and_alignment(device, foreign,
 
 
 LAUNCH = "cudaLaunchKernel"
+order = order_fixture(20, 3)
 
 
 def windows(array, count):
@@ -118,22 +119,6 @@ def test_an_array_that_is_another_at_the_second_look_is_refused(device, foreign,
 
     with pytest.raises(ValueError, match="pair 0: x has been resized while the lists were looked at"):
         vecadd.add_many([Changes()], [whole])
-
-
-def test_pairs_of_two_devices_are_refused(second_device):
-    xs = [vecadd.to_device(X), vecadd.to_device(X, second_device)]
-    with pytest.raises(ValueError, match="pair 1: it is on cuda:1 and the arrays before it on cuda:0"):
-        vecadd.add_many(xs, xs)
-    (got,) = vecadd.add_many(xs[1:], xs[1:])
-    assert got.device == f"cuda:{second_device}"
-
-
-@pytest.fixture(params=orders(20, 3), ids="order {}".format)
-def order(request, device):
-    """The seed of the double's order of work."""
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(request.param)
-    return request.param
 
 
 def produced_late(driver, foreign, x, stream):

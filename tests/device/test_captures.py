@@ -6,6 +6,7 @@ process (CUDA's global mode, which PyTorch uses). What PyTorch and CuPy capture 
 
 import gc
 import importlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE, memory_grown
-from foreign import DLPackArray, ForeignArray, ForeignStream, open_driver
+from foreign import DLPackArray, ForeignArray, ForeignStream, Lent, open_driver
 
 import vecadd
 from vecadd import _core
@@ -24,7 +25,9 @@ A, B = np.arange(N, dtype=np.int32), np.full(N, 7, np.int32)
 
 @pytest.fixture
 def stream(driver):
-    return driver.stream()
+    yield driver.stream()
+    driver.synchronize(0)
+    _core.release()
 
 
 @pytest.fixture
@@ -43,9 +46,7 @@ def replayed(driver, foreign, stream):
             assert_same_values(out.numpy(), sum_of(left))
             driver.copy(stream, pointer, changed.pointer, A.nbytes)
 
-    yield replay
-    driver.synchronize(0)
-    _core.release()
+    return replay
 
 
 @pytest.fixture(params=["interface", "DeviceArray", "DLPack", "older DLPack"])
@@ -98,6 +99,13 @@ def new_lists(x, y, out):
 
 def shifted(total):
     return np.append(total[:-1] + total[1:], total[-1])
+
+
+many = pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+
+
+def added(many, x, y, out=None, **keywords):
+    return vecadd.add_many([x], [y], out and [out], **keywords)[0] if many else vecadd.add(x, y, out, **keywords)
 
 
 CALLS = [
@@ -170,62 +178,33 @@ def test_producer_is_told_no_stream_in_a_capture(driver, foreign, stream):
         vecadd.add_many([x], [y], [y])
     assert x.asked
     assert {keywords["stream"] for keywords in x.asked} == {-1}
-    _core.release()
 
 
-class Field:
-    """An object that has an array's memory, and __dlpack__ alone."""
-
-    def __init__(self, memory):
-        self.memory = memory
-
-    def __dlpack__(self, **keywords):
-        return self.memory.__dlpack__(**keywords)
-
-    def __dlpack_device__(self):
-        return self.memory.__dlpack_device__()
-
-
-@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+@many
 def test_an_array_made_in_a_capture_is_read_by_dlpack_alone(driver, foreign, stream, many):
     """None is DLPack's word for the legacy default stream, which cannot wait for a stream that captures."""
     y, out = (foreign(a, stream=stream) for a in (B, np.zeros_like(A)))
-    vecadd.add(Field(vecadd.to_device(A)), y, out)
+    vecadd.add(Lent(vecadd.to_device(A)), y, out)
     driver.synchronize(0)
     with driver.capture(stream) as graph:
         inside = vecadd.add(y, 0)
-        if many:
-            vecadd.add_many([Field(inside)], [y], [out])
-        else:
-            vecadd.add(Field(inside), y, out)
+        added(many, Lent(inside), y, out)
         del inside
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), 2 * B)
-    _core.release()
 
 
-def test_the_double_counts_a_capture_that_was_not_ended(double, stream):
-    graphs = double.live().graphs
-    double.capture_begin(stream)
-    assert double.live().graphs == graphs + 1
-    double.graph_destroy(double.capture_end(stream))
-    assert double.live().graphs == graphs
-
-
-@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+@many
 def test_streams_outside_of_a_capture_are_left_out(driver, foreign, stream, many):
     """An array whose own stream is another one is to be ready; a wait for that stream would end the capture."""
     x, y, out = vecadd.to_device(A), foreign(B, stream=driver.stream()), foreign(np.zeros_like(A), stream=stream)
     with driver.capture(stream) as graph:
-        if many:
-            vecadd.add_many([x], [y], [out], stream=stream)
-        else:
-            vecadd.add(x, y, out, stream=stream)
+        added(many, x, y, out, stream=stream)
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), A + B)
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+@many
 def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, stream, many):
     """A sum on another stream than its operands', which capture, comes after what is captured there, and before."""
     run_on = driver.stream()
@@ -233,25 +212,19 @@ def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, 
     outside = foreign(B, stream=driver.stream())
     with driver.capture(stream) as graph:
         vecadd.add(x, y, out)
-        if many:
-            vecadd.add_many([out], [outside], [out], stream=run_on)
-        else:
-            vecadd.add(out, outside, out, stream=run_on)
+        added(many, out, outside, out, stream=run_on)
         vecadd.add(out, y, out)
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), A + 3 * B)
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+@many
 def test_a_new_sum_on_a_stream_that_the_capture_leads_to_belongs_to_the_graph(driver, foreign, stream, many):
     """Its memory goes to no other array while the graph may still write it."""
     run_on = driver.stream()
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
     with driver.capture(stream) as graph:
-        if many:
-            (total,) = vecadd.add_many([x], [y], stream=run_on)
-        else:
-            total = vecadd.add(x, y, stream=run_on)
+        total = added(many, x, y, stream=run_on)
         vecadd.add(total, y, out)
         del total
     vecadd.release()  # gives back what was kept until then too
@@ -271,7 +244,7 @@ def test_a_sum_by_way_of_a_temporary_follows_into_the_capture(driver, foreign, s
     assert memory_grown(before) == {}
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+@many
 def test_a_plan_on_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, stream, many):
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
     lists = ([x], [y], [out]) if many else (x, y, out)
@@ -315,6 +288,62 @@ def test_no_room_in_a_capture_is_a_memory_error_and_ends_nothing(double, driver,
         vecadd.add(out, y, out)
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), A + 2 * B)
+
+
+# Which streams a sum joins: one that captures leads, and streams that other threads use are never led into it.
+
+
+@many
+@pytest.mark.parametrize("captured_first", [False, True])
+@pytest.mark.parametrize("home", [None, 2], ids=["legacy", "vecadd's own"])
+def test_the_operand_whose_stream_captures_leads(driver, foreign, stream, many, captured_first, home):
+    """Whatever the operands' order; an array from before is of the legacy default stream, or of vecadd's own."""
+    x = vecadd.to_device(A) if home is None else vecadd.add(foreign(A), 0, stream=home)
+    y0, out = foreign(B, stream=stream), foreign(np.zeros_like(A), stream=stream)
+    driver.synchronize(0)
+    with driver.capture(stream) as graph:
+        y = vecadd.add(y0, 0)
+        vecadd.add(added(many, *((y, x) if captured_first else (x, y))), 0, out)
+        del y  # a graph frees its own memory
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
+
+
+@many
+def test_another_threads_sum_does_not_become_part_of_a_capture(driver, foreign, stream, many):
+    x, apart = (vecadd.add(foreign(A), k, stream=2) for k in (0, 1))
+    y0, out = foreign(B, stream=stream), foreign(np.zeros_like(A), stream=stream)
+    theirs = foreign(np.zeros_like(A))
+    driver.synchronize(0)
+    with driver.capture(stream) as graph:
+        vecadd.add(added(many, x, vecadd.add(y0, 0)), 0, out)
+        thread = threading.Thread(target=lambda: vecadd.add(apart, apart, theirs))
+        thread.start()
+        thread.join()
+    driver.synchronize(0)
+    assert_same_values(theirs.numpy(), 2 * (A + 1))
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
+
+
+def refused(call):
+    with pytest.raises(RuntimeError, match="the legacy default stream cannot wait for a stream that captures"):
+        call()
+
+
+def test_a_shared_stream_is_not_led_into_a_capture(driver, foreign, stream):
+    """By an array that goes to it, or by a plan from before whose stream it is: the capture goes on."""
+    x = vecadd.to_device(A)
+    y, out = (foreign(values, stream=stream) for values in (B, np.zeros_like(A)))
+    plan = vecadd.plan(x, vecadd.add(y, 0, stream=ForeignStream(stream)), vecadd.to_device(A))
+    with driver.capture(stream) as graph:
+        inside = vecadd.add(y, 0)
+        refused(inside.__dlpack__)
+        refused(plan)
+        vecadd.add(inside, x, out)
+        del inside
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
 
 
 # Beside a capture of the whole process, which a query, a wait or an allocation of any other thread would end.

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same_values, values
-from foreign import DLPackArray
+from arrays import DTYPES, assert_same_values, numpys_sum, values
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -42,13 +41,13 @@ def test_view_is_numpys(arrays, key):
     view, want = x[key], np.asarray(a[key])
     assert (view.shape, view.ndim, view.size, view.nbytes) == (want.shape, want.ndim, want.size, want.nbytes)
     if want.size:
-        assert (
-            pointer(view) - pointer(x) == want.ctypes.data - a.ctypes.data if isinstance(a[key], np.ndarray) else True
-        )
-    steps = [(s, t) for s, t, n in zip(view.strides, want.strides, want.shape, strict=True) if n > 1 and want.size]
-    assert all(got == due for got, due in steps) or not isinstance(a[key], np.ndarray)
+        steps = [(s, t) for s, t, n in zip(view.strides, want.strides, want.shape, strict=True) if n > 1]
+        assert all(got == due for got, due in steps)
+    if want.size and want.base is not None:  # NumPy copies a single element
+        assert pointer(view) - pointer(x) == want.ctypes.data - a.ctypes.data
     assert_same_values(view.numpy(), want)
     assert_same_values(view.copy().numpy(), want)
+    assert_same_values((view + view).numpy(), numpys_sum(want, want))
 
 
 @given(data=st.data(), shape=hnp.array_shapes(max_dims=4, max_side=6, min_side=0))
@@ -112,14 +111,6 @@ def test_view_keeps_the_memory(device):
     assert _core.memory_counts()["device_blocks"] == before
 
 
-@pytest.mark.parametrize("key", KEYS, ids=str)
-def test_views_are_added(arrays, key):
-    a, x = arrays
-    got = x[key] + x[key]
-    with np.errstate(all="ignore"):
-        assert_same_values(got.numpy(), np.asarray(a[key] + a[key]))
-
-
 @pytest.mark.parametrize("key", [np.s_[1:3], np.s_[:, ::2], np.s_[::-1, 1, ::-2], np.s_[...], np.s_[0, 0, 0]], ids=str)
 def test_plus_equals_changes_the_views_elements_alone(device, key):
     a = np.arange(np.prod(SHAPE)).reshape(SHAPE)
@@ -129,21 +120,16 @@ def test_plus_equals_changes_the_views_elements_alone(device, key):
     assert_same_values(x.numpy(), a)
 
 
-def test_views_may_be_out(device):
-    a, b = np.arange(20), np.zeros(40, int)
-    out = vecadd.to_device(b)
-    vecadd.add(vecadd.to_device(a), vecadd.to_device(a), out[::-2])
-    b[::-2] = a * 2
-    assert_same_values(out.numpy(), b)
-
-
 @pytest.mark.parametrize("value", [1.0, np.ones(SHAPE[1:], "f4"), None], ids=["number", "array", "None"])
 def test_elements_are_not_assigned(arrays, value):
     a, x = arrays
     with pytest.raises(TypeError, match=r"vecadd\.add"):
         x[0] = value
-    with pytest.raises(TypeError, match=r"vecadd\.add"):
-        x[0] = x[1]
+    flat = x.reshape(-1)
+    for other in (flat[4:8:2], flat[0:4:2], flat[:2][:, None], vecadd.to_device(a[0, 0, :2])):
+        with pytest.raises(TypeError, match="elements are not copied by an assignment"):
+            flat[0:2] = other
+    flat[0:2] = flat[0:2]
     with pytest.raises(TypeError, match=r"vecadd\.add"):
         del x[0]
     assert_same_values(x.numpy(), a)
@@ -166,13 +152,18 @@ def test_reshape_of_little(device, shape, new):
     assert vecadd.to_device(np.zeros(shape)).reshape(new).shape == new
 
 
-@pytest.mark.parametrize("shape", [(7,), (-1, -1), (-2, 60), (7, -1), (0, -1), (2**40, 2**40)], ids=str)
+INVERSE = pow(7, -1, 2**64)  # 7 * INVERSE is 1 in 64 bits
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(7,), (-1, -1), (-2, 60), (7, -1), (0, -1), (2**40, 2**40), (7, INVERSE, -1), (-1, 7, INVERSE), (7, INVERSE, 120)],
+    ids=str,
+)
 def test_reshape_to_another_size_is_refused(arrays, shape):
+    assert max(shape) < 2**63, "or it would be refused as an extent"
     with pytest.raises(ValueError, match="cannot reshape"):
         arrays[1].reshape(shape)
-
-
-INVERSE = pow(7, -1, 2**64)  # 7 * INVERSE is 1 in 64 bits
 
 
 @pytest.mark.parametrize(
@@ -191,13 +182,6 @@ def test_reshape_of_no_element_takes_the_shapes_that_numpy_takes(device, shape):
             x.reshape(shape)
     else:
         assert x.reshape(shape).shape == expected
-
-
-@pytest.mark.parametrize("shape", [(7, INVERSE, -1), (-1, 7, INVERSE), (7, INVERSE, 120)], ids=str)
-def test_reshape_to_extents_whose_product_wraps_around_is_refused(arrays, shape):
-    assert max(shape) < 2**63, "or it would be refused as an extent"
-    with pytest.raises(ValueError, match="cannot reshape"):
-        arrays[1].reshape(shape)
 
 
 @pytest.mark.parametrize("shape", [1.5, "12", (4.0, 30)], ids=str)
@@ -307,15 +291,6 @@ def test_interfaces_tell_the_strides(arrays, driver, key):
     _core.release()
 
 
-def test_views_that_all_run_backwards_are_one_run(device):
-    a, b = np.arange(100.0), np.arange(100.0) ** 2
-    x, y, out = vecadd.to_device(a), vecadd.to_device(b), vecadd.to_device(np.full(300, -1.0))
-    target = out[100:200]
-    assert _core.explain_route(x[::-1], y[::-1], target[::-1])["kernel"] == "contiguous"
-    vecadd.add(x[::-1], y[::-1], target[::-1])
-    assert_same_values(out.numpy(), np.concatenate([np.full(100, -1.0), a + b, np.full(100, -1.0)]))
-
-
 def test_a_view_of_complex_numbers_of_as_many_axes_as_there_are_is_copied(device):
     """Their parts would be one axis more."""
     a = np.arange(6, dtype=np.complex64).reshape((1,) * 63 + (6,)) * (1 - 2j)
@@ -331,28 +306,17 @@ def test_a_step_that_is_never_taken_has_no_part_in_the_strides(device, step):
     assert x[:, ::step].numpy().tolist() == ([[0], [3]] if step > 0 else [[2], [5]])
 
 
-def test_strides_of_lent_arrays_are_counted_in_elements(foreign, driver):
-    a = np.arange(20, dtype=np.int16)
-    x = DLPackArray(foreign(a), shape=(4, 3), strides=(5, 2))
-    want = np.lib.stride_tricks.as_strided(a, (4, 3), (10, 4))
-    assert_same_values(vecadd.add(x, x).numpy(), want + want)
-    driver.synchronize(0)
-    _core.release()
-
-
 # repr
-
-
-def test_repr_shows_the_ends(device):
-    assert repr(vecadd.to_device(np.arange(10_000, dtype=np.int16))) == (
-        "DeviceArray([   0,    1,    2, ..., 9997, 9998, 9999], shape=(10000,), dtype=int16, device='cuda:0')"
-    )
 
 
 @pytest.mark.parametrize(
     ("x", "text"),
     [
         (np.arange(3), "DeviceArray([0, 1, 2], shape=(3,), dtype=int64, device='cuda:0')"),
+        (
+            np.arange(10_000, dtype=np.int16),
+            "DeviceArray([   0,    1,    2, ..., 9997, 9998, 9999], shape=(10000,), dtype=int16, device='cuda:0')",
+        ),
         (np.array(1.5), "DeviceArray(1.5, shape=(), dtype=float64, device='cuda:0')"),
         (np.zeros((0, 3), "f4"), "DeviceArray([], shape=(0, 3), dtype=float32, device='cuda:0')"),
         (
@@ -366,7 +330,7 @@ def test_repr_shows_the_ends(device):
             "             [18, 19]], shape=(10, 2), dtype=int64, device='cuda:0')",
         ),
     ],
-    ids=["all", "no dimension", "no element", "rows"],
+    ids=["all", "the ends", "no dimension", "no element", "rows"],
 )
 def test_repr_is_laid_out_as_numpys(device, x, text):
     assert repr(vecadd.to_device(x)) == text
@@ -381,12 +345,3 @@ def test_repr_copies_a_few_elements(double, device):
 
 def test_repr_of_many_long_axes_shows_no_element(device):
     assert repr(vecadd.to_device(np.zeros((7, 7, 7, 7)))).startswith("DeviceArray([...], shape=(7, 7, 7, 7)")
-
-
-def test_other_elements_are_not_copied_by_an_assignment(device):
-    x = vecadd.to_device(np.arange(8.0))
-    for other in (x[4:8:2], x[0:4:2], x[:2][:, None], vecadd.to_device(np.arange(2.0))):
-        with pytest.raises(TypeError, match="elements are not copied by an assignment"):
-            x[0:2] = other
-    x[0:2] = x[0:2]
-    assert_same_values(x.numpy(), np.arange(8.0))

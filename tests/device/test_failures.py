@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from cuda_failures import CUDA_CALLS, INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN
+from foreign import Lent
 
 import vecadd
 from vecadd import _core
@@ -96,17 +97,6 @@ ROUTES = [
     Work.as_a_graph,
     Work.batched,
 ]
-
-
-class Lent:
-    """A DeviceArray that comes by DLPack alone."""
-
-    def __init__(self, array):
-        self.array = array
-        self.__dlpack_device__ = array.__dlpack_device__
-
-    def __dlpack__(self, **keywords):
-        return self.array.__dlpack__(**keywords)
 
 
 # Routes whose calls are failed one after the other in one test each.

@@ -5,15 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, FLOAT8, assert_same_values, values
-from device_layouts import form, kernel, memory_of, numbered, values_alone
+from device_layouts import form, kernel, memory_of, numbered
 
 import vecadd
 
-
-@pytest.fixture(autouse=True)
-def silent():
-    with values_alone():
-        yield
+pytestmark = pytest.mark.usefixtures("values_alone")
 
 
 # What is one run of memory for all operands must not fall back

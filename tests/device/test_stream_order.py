@@ -11,23 +11,16 @@ import gc
 import numpy as np
 import pytest
 from arrays import assert_same_values
-from conftest import ON_DOUBLE
 from foreign import Driver, ForeignArray, ForeignStream
-from orders import orders
+from orders import order_fixture
 
 import vecadd
 from vecadd import interop
 
 N = 100_000
-ORDERS = orders(6, 2)
+order = order_fixture(6, 2)
 A, B, OTHER = (np.random.default_rng(seed).integers(-1000, 1000, N, np.int32) for seed in range(3))
 ZEROS = np.zeros_like(A)
-
-
-@pytest.fixture(params=ORDERS, ids="order {}".format)
-def order(request, device):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(request.param)
 
 
 class Interface:
@@ -389,3 +382,17 @@ def test_numpy_comes_after_the_sum_on_any_stream(order, driver, foreign):
     driver.delay(run_on)
     total = vecadd.add(x, x, stream=run_on)
     assert_same_values(total.numpy(stream=driver.stream()), A + A)
+
+
+def test_a_use_on_the_per_thread_stream_is_recorded_as_one_of_all_threads(driver, monkeypatch):
+    """Its library looks at it when the memory goes, in whichever thread."""
+    library, per_thread = Pool(driver), 2
+    monkeypatch.setitem(interop.LIBRARIES, "pooled", library)
+    library.current, other = driver.stream(), driver.stream()
+    arrays = [Pooled(library, library.current) for _ in range(3)]
+    for stream, recorded in ((per_thread, 0), (other, other), (library.current, None)):
+        vecadd.add(*arrays, stream=stream)
+        assert [array.recorded for array in arrays] == [[] if recorded is None else [recorded]] * 3
+        for array in arrays:
+            array.recorded.clear()
+    interop._known.pop(Pooled)

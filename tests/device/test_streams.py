@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from arrays import assert_same_values
-from conftest import ON_DOUBLE
 from foreign import ForeignStream
-from orders import orders
+from orders import order_fixture
 
 import vecadd
 from vecadd import _core
@@ -23,15 +22,7 @@ from vecadd import _core
 N = 1000
 LEGACY, PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
 WAITS = ["cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaEventQuery", "cudaStreamQuery"]
-ORDERS = orders(40, 3)
-
-
-@pytest.fixture(params=ORDERS, ids="order {}".format)
-def order(request, device):
-    """The seed of the double's order of work, and of what a test chooses at random."""
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(request.param)
-    return request.param
+order = order_fixture(40, 3)
 
 
 def numbers(seed):
@@ -82,6 +73,13 @@ def test_partial_overlap_on_streams_keeps_the_order(order, driver, foreign):
     want[10:510] = a[0:500] + a[100:600]
     vecadd.add(memory.window(0, 500), memory.window(100, 500), memory.window(10, 500), stream=driver.stream())
     assert_same_values(memory.numpy(), want)
+
+
+def test_a_copy_comes_after_the_sum_on_its_arrays_own_stream(order, driver, foreign):
+    stream, a = driver.stream(), numbers(1)
+    late = produced_late(driver, foreign, a, stream)
+    total = vecadd.add(late, late.window(0, a.size), stream=stream)
+    assert_same_values(total.copy().numpy(), a + a)
 
 
 def test_freed_memory_is_reused_only_after_its_users(order, driver, foreign):
@@ -328,11 +326,3 @@ def test_stream_of_another_device_is_refused_before_any_work(given, second_devic
         with pytest.raises(ValueError, match=f"stream is on cuda:{second_device} and the arrays are on cuda:0"):
             vecadd.add(x, x, target, **keywords)
     assert not out.numpy().any()
-
-
-def test_stream_on_a_second_device(second_device, driver, foreign):
-    a, stream = numbers(1), driver.stream(second_device)
-    x = foreign(a, device=second_device, stream=stream)
-    got = vecadd.add(x, x, stream=stream)
-    assert got.device == f"cuda:{second_device}"
-    assert_same_values(got.numpy(), a + a)

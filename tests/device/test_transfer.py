@@ -103,12 +103,6 @@ def test_shape_and_memory_order_are_numpys(device, order):
     assert_same(vecadd.add(a, a, device="cuda"), numpys_sum(a, a))
 
 
-def test_out_in_a_tuple(device):
-    a, out = np.arange(100.0), np.empty(100)
-    assert vecadd.add(a, a, out=(out,), device="cuda") is out
-    assert_same_values(out, a + a)
-
-
 def test_numbers_beyond_64_bits_have_numpys_dtype(device):
     assert_same(vecadd.add(2**80, 0.5, device="cuda"), np.add(2**80, 0.5))
     out = np.zeros(())

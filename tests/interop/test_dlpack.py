@@ -5,14 +5,15 @@ reads it, and after every error.
 """
 
 import ctypes
-import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from arrays import DTYPES, assert_same_values, numpys_sum, values
-from conftest import ON_DOUBLE
-from foreign import DLPACK_CUDA, DLPackArray
-from orders import orders
+from foreign import DLPACK_CUDA, DLPackArray, pointer_of
+from foreign import MANAGED as TENSOR
+from orders import order_fixture
 
 import vecadd
 from vecadd import _core
@@ -21,12 +22,7 @@ N = 1000
 LEGACY, PER_THREAD = 1, 2
 MANAGED, PINNED_HOST = 13, 3
 BOTH, OLD = (0, 1), (0,)
-
-
-@pytest.fixture
-def lend(foreign):
-    """lend(x, versions, **fields): the NumPy array x in another library's device memory, with __dlpack__."""
-    return lambda x, versions=BOTH, **fields: DLPackArray(foreign(x), versions, **fields)
+order = order_fixture(40, 3)
 
 
 def finish(driver):
@@ -35,31 +31,43 @@ def finish(driver):
     _core.release()
 
 
+@pytest.fixture
+def lend(foreign, driver):
+    """lend(x, versions, **fields): the NumPy array x in another library's device memory, with __dlpack__. Each tensor
+    that is given away has been deleted once when the test's work is done."""
+    lent = []
+
+    def make(x, versions=BOTH, **fields):
+        lent.append(DLPackArray(foreign(x), versions, **fields))
+        return lent[-1]
+
+    yield make
+    finish(driver)
+    assert [x.deleted for x in lent] == [x.given for x in lent]
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("versions", [BOTH, OLD], ids=["versioned", "unversioned"])
-def test_sum_is_numpys_and_a_device_array(lend, driver, versions, dtype):
+def test_sum_is_numpys_and_a_device_array(lend, versions, dtype):
     a, b = values(dtype, N, 1), values(dtype, N, 2)
     x, y = lend(a, versions), lend(b, versions)
     got = vecadd.add(x, y)
     assert type(got) is vecadd.DeviceArray
     assert_same_values(got.numpy(), numpys_sum(a, b))
-    finish(driver)
-    assert (x.given, x.deleted, y.given, y.deleted) == (1, 1, 1, 1)
+    assert (x.given, y.given) == (1, 1)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4), (2, 0, 3), (1, 5, 1)], ids=str)
-def test_shape_is_kept(lend, driver, shape):
+def test_shape_is_kept(lend, shape):
     a = np.arange(np.prod(shape), dtype="f4").reshape(shape)
     got = vecadd.add(lend(a), lend(a))
     assert_same_values(got.numpy(), a + a)
-    finish(driver)
 
 
-def test_producer_is_told_the_legacy_default_stream_as_1_and_that_nothing_is_to_be_copied(lend, driver):
+def test_producer_is_told_the_legacy_default_stream_as_1_and_that_nothing_is_to_be_copied(lend):
     x = lend(np.ones(N))
     vecadd.add(x, x)
     assert x.asked[0] == {"stream": LEGACY, "max_version": (1, 1), "copy": False}
-    finish(driver)
 
 
 def test_producer_is_told_the_stream_of_the_call(lend, driver):
@@ -68,7 +76,6 @@ def test_producer_is_told_the_stream_of_the_call(lend, driver):
         x.asked.clear()
         vecadd.add(x, x, stream=given)
         assert [keywords["stream"] for keywords in x.asked] == [told, told]
-    finish(driver)
 
 
 def test_producer_is_told_the_stream_that_another_operand_leads_to(lend, foreign, driver):
@@ -79,7 +86,6 @@ def test_producer_is_told_the_stream_that_another_operand_leads_to(lend, foreign
     vecadd.add(other, x)
     vecadd.add(x, x, other)
     assert [keywords["stream"] for keywords in x.asked] == [stream] * 4
-    finish(driver)
 
 
 def test_producers_in_lists_are_told_the_stream_that_another_pair_leads_to(lend, foreign, driver):
@@ -88,32 +94,23 @@ def test_producers_in_lists_are_told_the_stream_that_another_pair_leads_to(lend,
     vecadd.add_many([x, x, other], [x, other, other], outs)
     assert {keywords["stream"] for keywords in x.asked} == {stream}
     assert all((out.numpy() == 2).all() for out in outs)
-    finish(driver)
-    assert x.deleted == x.given
 
 
-def test_producers_in_lists_are_read_where_no_array_leads_to_a_stream(lend, driver):
+def test_producers_in_lists_are_read_where_no_array_leads_to_a_stream(lend):
     x = lend(np.ones(N))
     got = vecadd.add_many([x, x], [x, vecadd.to_device(np.ones(N))])
     assert {keywords["stream"] for keywords in x.asked} == {LEGACY}
     assert all((total.numpy() == 2).all() for total in got)
-    finish(driver)
-    assert x.deleted == x.given
 
 
-def test_an_out_in_a_lists_producers_memory_is_refused(lend, driver):
+def test_an_out_in_a_lists_producers_memory_is_refused(lend):
     x, y = lend(np.ones(N)), vecadd.to_device(np.ones(N))
     with pytest.raises(ValueError, match="overlaps"):
         vecadd.add_many([x, y], [y, y], [x.array, x])
-    finish(driver)
-    assert x.deleted == x.given
 
 
-@pytest.mark.parametrize("seed", orders(40, 3))
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
-def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(request, lend, foreign, driver, seed, given):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
+def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(order, foreign, driver, given):
     a = np.arange(N, dtype=np.int32)
     source, other = foreign(a), foreign(a, stream=driver.stream())
 
@@ -127,13 +124,11 @@ def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(reques
     finish(driver)
 
 
-def test_tensor_is_kept_until_the_kernel_is_done(double, lend, driver):
+def test_tensor_is_kept_until_the_kernel_is_done(double, lend):
     x = lend(np.ones(N))
     for _ in range(3):
         vecadd.add(x, x)
     assert (x.given, x.deleted) == (6, 0)
-    finish(driver)
-    assert x.deleted == 6
 
 
 def test_later_additions_let_go_of_what_is_done(double, lend, driver):
@@ -143,24 +138,21 @@ def test_later_additions_let_go_of_what_is_done(double, lend, driver):
     y = lend(np.ones(N))
     vecadd.add(y, y)
     assert (x.deleted, y.deleted) == (2, 0)
-    finish(driver)
 
 
 @pytest.mark.parametrize(
     ("call", "status"),
     [("cudaEventQuery", 900), ("cudaEventQuery", 999), ("cudaStreamIsCapturing", 906), ("cudaStreamIsCapturing", 999)],
 )
-def test_an_error_of_the_question_does_not_give_a_tensor_back_early(double, lend, driver, call, status):
+def test_an_error_of_the_question_does_not_give_a_tensor_back_early(double, lend, call, status):
     """A capture of another thread's, or the legacy default stream that cannot be used beside one, is no answer."""
     x = lend(np.ones(N))
     double.fail(call, 1, status)
     vecadd.add(x, x)
     assert x.deleted == 0
-    finish(driver)
-    assert x.deleted == 2
 
 
-def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend, driver):
+def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend):
     x = lend(np.ones(N))
     vecadd.to_device(np.ones(N))
     for call in ("cudaEventRecord", "cudaStreamSynchronize", "cudaDeviceSynchronize"):
@@ -169,8 +161,6 @@ def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(
     double.fail("cudaEventQuery", 1, 600)
     vecadd.memory_stats()
     assert x.deleted == 0
-    finish(driver)
-    assert x.deleted == 2
 
 
 def test_a_slow_stream_delays_none_of_the_others(double, lend, driver):
@@ -184,8 +174,45 @@ def test_a_slow_stream_delays_none_of_the_others(double, lend, driver):
     double.fail("cudaEventQuery", 1, 600)
     _core.release()
     assert (x.deleted, y.deleted) == (0, 2)
-    finish(driver)
-    assert x.deleted == 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_legacy_stream_of_one_device_delays_none_of_another(first, double, driver, foreign):
+    double.devices(2)
+    a = np.ones(N)
+    lent = [DLPackArray(foreign(a, device=device), device=(DLPACK_CUDA, device)) for device in (0, 1)]
+    outs = [foreign(a, device=device) for device in (0, 1)]
+    for device in (first, 1 - first):
+        vecadd.add(lent[device], lent[device], outs[device])
+    driver.synchronize(1)
+    vecadd.memory_stats()
+    assert [x.deleted for x in lent] == [0, 2]
+    driver.synchronize(0)
+    vecadd.memory_stats()
+    assert [x.deleted for x in lent] == [2, 2]
+
+
+def test_one_threads_stream_delays_none_of_another_thread(double, lend, foreign):
+    x, y, outs = lend(np.ones(N)), lend(np.ones(N)), [foreign(np.ones(N)) for _ in range(2)]
+    slow_has_added, quick_is_done = threading.Event(), threading.Event()
+
+    def slow():
+        vecadd.add(x, x, outs[0], stream=PER_THREAD)
+        slow_has_added.set()
+        quick_is_done.wait()
+
+    def quick():
+        slow_has_added.wait()
+        vecadd.add(y, y, outs[1], stream=PER_THREAD)
+        double.stream_synchronize(PER_THREAD)
+        vecadd.memory_stats()
+        seen = x.deleted, y.deleted
+        quick_is_done.set()
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        _, seen = pool.submit(slow), pool.submit(quick)
+        assert seen.result() == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -211,28 +238,29 @@ def test_any_later_call_gives_back_what_is_done(double, lend, driver, later):
     assert x.deleted == 2
 
 
-def test_offset_in_bytes_is_added_to_the_pointer(lend, driver):
+def test_offset_in_bytes_is_added_to_the_pointer(lend):
     a = np.arange(N, dtype=np.float32)
     x = lend(a, shape=(N - 3,), byte_offset=12)
     assert_same_values(vecadd.add(x, x).numpy(), a[3:] * 2)
-    finish(driver)
 
 
 @pytest.mark.parametrize(
-    ("shape", "strides"), [((3, 4), None), ((3, 4), (4, 1)), ((3, 1), (1, 77)), ((1,), (2**62,))], ids=str
-)
-def test_strides_of_c_order_are_none(lend, driver, shape, strides):
-    a = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    x = lend(a, strides=strides)
-    assert_same_values(vecadd.add(x, x).numpy(), a + a)
-    finish(driver)
+    ("shape", "strides", "steps"),
+    [((3, 4), None, (4, 1)), ((3, 4), (4, 1), (4, 1)), ((4, 3), (5, 2), (5, 2)), ((3, 1), (1, 77), (1, 1)),
+     ((1,), (2**62,), (1,))],
+    ids=str,
+)  # fmt: skip
+def test_strides_are_counted_in_elements_and_none_are_those_of_c_order(lend, shape, strides, steps):
+    a = np.arange(20, dtype=np.int16)
+    want = np.lib.stride_tricks.as_strided(a, shape, [2 * step for step in steps])
+    x = lend(a, shape=shape, strides=strides)
+    assert_same_values(vecadd.add(x, x).numpy(), want + want)
 
 
-def test_managed_memory_is_device_memory(lend, driver):
+def test_managed_memory_is_device_memory(lend):
     a = np.arange(N)
     x = lend(a, device=(MANAGED, 0))
     assert_same_values(vecadd.add(x, x).numpy(), a + a)
-    finish(driver)
 
 
 def test_page_locked_memory_is_read_where_it_is(device, foreign, driver):
@@ -245,18 +273,16 @@ def test_page_locked_memory_is_read_where_it_is(device, foreign, driver):
     finish(driver)
 
 
-def test_out_may_be_lent(lend, driver):
+def test_out_may_be_lent(lend):
     a = np.arange(N)
     out = lend(np.zeros_like(a))
     assert vecadd.add(lend(a), lend(a), out) is out
     assert_same_values(out.array.numpy(), a + a)
-    finish(driver)
 
 
-def test_operators_take_lent_arrays(lend, driver):
+def test_operators_take_lent_arrays(lend):
     a = np.arange(N)
     assert_same_values((vecadd.to_device(a) + lend(a)).numpy(), a + a)
-    finish(driver)
 
 
 class Broken(DLPackArray):
@@ -298,33 +324,30 @@ BAD_TENSORS = {
 
 @pytest.mark.parametrize("role", ["a", "b", "out"])
 @pytest.mark.parametrize("name", BAD_TENSORS)
-def test_bad_tensor_is_refused_and_deleted_once(name, role, lend, driver):
+def test_bad_tensor_is_refused_and_deleted_once(name, role, lend, foreign, driver):
     fields, exception, message, given = BAD_TENSORS[name]
     a = np.ones(N, np.float32)
-    bad, good, out = lend(a, **fields), lend(a), lend(a * 7)
+    bad, good, out = DLPackArray(foreign(a), **fields), lend(a), lend(a * 7)
     operands = {"a": (bad, good, out), "b": (good, bad, out), "out": (good, good, bad)}[role]
     with pytest.raises(exception, match=message):
         vecadd.add(*operands)
     finish(driver)
     assert bad.deleted == given
-    assert good.deleted == good.given
     assert_same_values(out.array.numpy(), a * 7)
     assert_same_values(vecadd.add(good, good).numpy(), a + a)
-    finish(driver)
 
 
-def test_read_only_out_is_refused(lend, driver):
+def test_read_only_out_is_refused(lend):
     out = lend(np.zeros(N), flags=1)
     with pytest.raises(ValueError, match="read-only"):
         vecadd.add(lend(np.ones(N)), lend(np.ones(N)), out)
-    assert out.deleted == out.given == 1
+    assert out.given == 1
     assert not out.array.numpy().any()
 
 
-def test_read_only_operands_are_added(lend, driver):
+def test_read_only_operands_are_added(lend):
     a = np.ones(N)
     assert_same_values(vecadd.add(lend(a, flags=1), lend(a, flags=1)).numpy(), a + a)
-    finish(driver)
 
 
 @pytest.mark.parametrize(
@@ -363,9 +386,7 @@ def name_of(capsule):
 
 def pointer_in(capsule):
     """The address of the elements; it is an unversioned tensor's first field."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.POINTER(ctypes.c_uint64), (ctypes.py_object, ctypes.c_char_p)
-    return get(capsule, b"dltensor")[0]
+    return ctypes.c_uint64.from_address(pointer_of(capsule, b"dltensor")).value
 
 
 class Handed:
@@ -394,8 +415,9 @@ def test_device_array_is_taken_by_its_consumer(device, driver, keywords, dtype):
     ("max_version", "name"),
     [(None, b"dltensor"), ((0, 8), b"dltensor"), ((1, 0), b"dltensor_versioned"), ((7, 3), b"dltensor_versioned")],
 )
-def test_form_is_the_newest_that_the_consumer_knows(device, max_version, name):
-    assert name_of(vecadd.to_device(np.ones(3)).__dlpack__(max_version=max_version)) == name
+@pytest.mark.parametrize("where", [(DLPACK_CUDA, 0), (1, 0)], ids=["where it is", "a copy on the host"])
+def test_form_is_the_newest_that_the_consumer_knows(device, max_version, name, where):
+    assert name_of(vecadd.to_device(np.ones(3)).__dlpack__(dl_device=where, max_version=max_version)) == name
 
 
 def test_device_is_cuda(device):
@@ -418,10 +440,7 @@ COPIED = 2  # a flag of the tensor
 
 
 def flags_of(capsule):
-    """Of a versioned tensor: after two numbers of 4 bytes and two pointers."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.POINTER(ctypes.c_uint64), (ctypes.py_object, ctypes.c_char_p)
-    return get(capsule, b"dltensor_versioned")[3]
+    return ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), TENSOR).contents.flags
 
 
 def test_copy_is_memory_of_its_own_and_says_so(device):
@@ -437,10 +456,7 @@ def test_copy_is_memory_of_its_own_and_says_so(device):
     assert _core.memory_counts()["device_blocks"] == before - 1
 
 
-@pytest.mark.parametrize("seed", orders(40, 3))
-def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer(request, driver, foreign, seed):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
+def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer(order, driver, foreign):
     a, stream, target = np.arange(N), driver.stream(), foreign(np.zeros(N, int))
     x = vecadd.to_device(a)
     capsule = (x + x).__dlpack__(stream=stream)
@@ -481,17 +497,3 @@ def test_stream_has_dlpacks_spellings(device, stream):
 def test_numpy_takes_it_as_a_copy_on_the_host(device):
     a = np.arange(12.0).reshape(3, 4)
     assert_same_values(np.from_dlpack(vecadd.to_device(a), device="cpu"), a)
-
-
-@pytest.mark.parametrize(("max_version", "name"), [(None, b"dltensor"), ((1, 0), b"dltensor_versioned")])
-def test_the_copy_on_the_host_is_of_the_form_that_the_consumer_knows(device, max_version, name):
-    x = vecadd.to_device(np.ones(3))
-    assert name_of(x.__dlpack__(dl_device=(1, 0), max_version=max_version)) == name
-
-
-def test_nothing_is_left_of_dropped_capsules(device):
-    x = vecadd.to_device(np.ones(N))
-    for _ in range(100):
-        x.__dlpack__(max_version=(1, 0))
-        x.__dlpack__(stream=-1)
-    gc.collect()

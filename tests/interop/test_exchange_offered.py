@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import test_exchange_table as table
 from arrays import assert_same_values
-from conftest import ON_DOUBLE
 from foreign import MANAGED, ForeignStream, _Versioned, consume, pointer_of
-from orders import orders
+from orders import order_fixture
 
 import vecadd
 from vecadd import _core
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+order = order_fixture(20, 3)
 SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 LEND = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.POINTER(MANAGED))
 TAKE = ctypes.PYFUNCTYPE(c_int, MANAGED, ctypes.POINTER(ctypes.py_object))
@@ -188,11 +188,8 @@ def test_what_a_consumer_wrote_is_there_for_later_work_on_the_arrays_own_stream(
     assert_same_values(vecadd.add(taken(managed), 1, stream=side).numpy(), ones * 8)
 
 
-@pytest.mark.parametrize("seed", orders(20, 3))
-def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(request, driver, foreign, seed):
+def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(order, driver, foreign):
     """The consumer's stream is the one that it named when it took the capsule."""
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
     side, consumer, n = driver.stream(), driver.stream(), 4096
     ones = np.ones(n, np.int32)
     source, target = foreign(ones), foreign(ones * 0)
@@ -211,11 +208,8 @@ def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(re
     _core.release()
 
 
-@pytest.mark.parametrize("seed", orders(20, 3))
-def test_a_copy_made_for_a_capture_is_there_when_the_graph_runs(request, driver, foreign, seed):
+def test_a_copy_made_for_a_capture_is_there_when_the_graph_runs(order, driver, foreign):
     """A consumer that captures cannot wait for the copy, which is made at once on the array's stream."""
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
     stream, n = driver.stream(), 4096
     ones = np.ones(n, np.int32)
     x, out = vecadd.add(foreign(ones), 6, stream=driver.stream()), foreign(ones * 0, stream=stream)
@@ -251,11 +245,8 @@ def test_two_borrowed_arrays_stay_until_the_work_that_uses_both(driver, foreign)
     _core.release()
 
 
-@pytest.mark.parametrize("seed", orders(20, 3))
 @pytest.mark.parametrize("use", ["an operand", "a view", "out", "numpy", "a list", "an export"])
-def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request, driver, foreign, use, seed):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
+def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(order, driver, foreign, use):
     side, other, n = driver.stream(), driver.stream(), 4096
     ones, sevens = np.ones(n, np.int32), foreign(np.full(n, 7, np.int32))
     x, out = (vecadd.add(foreign(ones), 0, stream=ForeignStream(side)) for _ in range(2))

@@ -5,17 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 from arrays import NUMPY_DTYPES, assert_same_values, values
-from device_layouts import form, shapes, values_alone
+from device_layouts import form, shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
 
-
-@pytest.fixture(autouse=True)
-def silent():
-    with values_alone():
-        yield
+pytestmark = pytest.mark.usefixtures("values_alone")
 
 
 def on_gpu(runtime, name):

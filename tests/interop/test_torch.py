@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from arrays import numpys_sum, values
+from foreign import Lent
 
 import vecadd
 from vecadd import _core
@@ -282,29 +283,16 @@ def test_capture_is_replayed_with_the_values_of_then(cuda):
         assert torch.equal(out, 2 * (a + b))
 
 
-class Field:
-    """An object that has a tensor's memory, and __dlpack__ alone."""
-
-    def __init__(self, memory):
-        self.memory = memory
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        return self.memory.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-
-    def __dlpack_device__(self):
-        return self.memory.__dlpack_device__()
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
 def test_a_tensor_that_has_dlpack_alone_is_read_in_a_capture(cuda, given):
     """None would have torch make its default stream wait for the one that captures, which ends the capture."""
     a, out = torch.ones(1000, device=cuda), torch.zeros(1000, device=cuda)
-    vecadd.add(Field(a), a, out)
+    vecadd.add(Lent(a), a, out)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         inside = a + 1
-        vecadd.add(Field(inside), a, out, stream=torch.cuda.current_stream() if given else None)
+        vecadd.add(Lent(inside), a, out, stream=torch.cuda.current_stream() if given else None)
     a.fill_(5)
     graph.replay()
     assert bool((out == 11).all())

@@ -7,11 +7,10 @@ from tests.mutants.mutant import Mutant
 
 ORDER = "tests/device/test_stream_order.py"
 CAPTURES = "tests/device/test_captures.py"
-CAPTURE_STREAMS = "tests/device/test_capture_streams.py"
 RELEASE = "csrc/py/calls/deferred_release.c"
 STREAM = "csrc/gpu/stream.c"
 GONE = "tests/device/test_streams_that_go.py"
-SLOW = "tests/device/test_slow_streams.py"
+DLPACK = "tests/interop/test_dlpack.py"
 OFFERED = "tests/interop/test_exchange_offered.py"
 
 MUTANTS = (
@@ -282,7 +281,7 @@ MUTANTS = (
         "csrc/choose/plan.c",
         "return request->has_stream ? 0",
         "return true ? 0",
-        CAPTURE_STREAMS,
+        CAPTURES,
         "leads",
     ),
     Mutant(
@@ -290,7 +289,7 @@ MUTANTS = (
         STREAM,
         "    return captures ? status_set(",
         "    return false ? status_set(",
-        CAPTURE_STREAMS,
+        CAPTURES,
         "shared",
     ),
     Mutant(
@@ -358,7 +357,7 @@ MUTANTS = (
         RELEASE,
         "keep(call, call->plan.stream, true, owners);",
         "(void)owners;",
-        "tests/interop/test_dlpack.py",
+        DLPACK,
         "kept_until",
     ),
     Mutant(
@@ -366,7 +365,7 @@ MUTANTS = (
         RELEASE,
         "slow->entry[i]->stream == entry->stream",
         "true",
-        "tests/interop/test_dlpack.py",
+        DLPACK,
         "slow_stream",
     ),
     Mutant(
@@ -374,10 +373,10 @@ MUTANTS = (
         RELEASE,
         " && slow->entry[i]->device == entry->device",
         "",
-        SLOW,
+        DLPACK,
         "one_device",
     ),
-    Mutant("another thread's slow stream", RELEASE, "entry->stream != STREAM_PER_THREAD && ", "", SLOW, "one_thread"),
+    Mutant("another thread's slow stream", RELEASE, "entry->stream != STREAM_PER_THREAD && ", "", DLPACK, "one_thread"),
     Mutant(
         "a deleter that waits",
         "csrc/py/array/export.c",
