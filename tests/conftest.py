@@ -22,6 +22,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -139,6 +140,18 @@ def place(request: pytest.FixtureRequest, runtime: str | None) -> str:
     if request.param == "cuda" and (runtime != "gpu" or not pytest.importorskip("torch").cuda.is_available()):
         pytest.skip("needs a GPU and a PyTorch that can use it")
     return str(request.param)
+
+
+@pytest.fixture
+def on_gpu(runtime: str | None) -> Callable[[str], Any]:
+    """on_gpu("torch"): that library, for a test of its arrays on a GPU; skips where there is no GPU or no library."""
+
+    def library(name: str) -> Any:
+        if runtime != "gpu":
+            pytest.skip("needs a GPU")
+        return pytest.importorskip(name)
+
+    return library
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import contextlib
 import ctypes
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -211,9 +212,6 @@ class GpuDriver(Driver):
         self._call("cuCtxDestroy_v2", ctypes.c_void_p(context))
 
     def on(self, device: int) -> "_Current":
-        return self._on(device)
-
-    def _on(self, device: int) -> "_Current":
         return _Current(self, self.context(device))
 
     def context(self, device: int) -> ctypes.c_void_p:
@@ -229,22 +227,22 @@ class GpuDriver(Driver):
 
     def _allocate(self, nbytes: int, device: int) -> int:
         pointer = ctypes.c_uint64()
-        with self._on(device):
+        with self.on(device):
             self._call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(nbytes, 1)))
         return pointer.value
 
     def _free(self, pointer: int, device: int) -> None:
-        with self._on(device):
+        with self.on(device):
             self._call("cuMemFree_v2", ctypes.c_uint64(pointer))
 
     def _write(self, pointer: int, x: NDArray[Any]) -> None:
-        with self._on(self.device_of(pointer)):
+        with self.on(self.device_of(pointer)):
             data = ctypes.c_void_p(x.ctypes.data)
             self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(x.nbytes))
 
     def _read(self, pointer: int, nbytes: int) -> bytes:
         host = ctypes.create_string_buffer(max(nbytes, 1))
-        with self._on(self.device_of(pointer)):
+        with self.on(self.device_of(pointer)):
             self._call("cuMemcpyDtoH_v2", host, ctypes.c_uint64(pointer), ctypes.c_size_t(nbytes))
         return host.raw[:nbytes]
 
@@ -252,7 +250,7 @@ class GpuDriver(Driver):
         idle = self._idle.setdefault((device, blocking), [])
         handle = ctypes.c_void_p(idle.pop() if idle else None)
         if not handle:
-            with self._on(device):
+            with self.on(device):
                 self._call("cuStreamCreate", ctypes.byref(handle), int(not blocking))
         assert handle.value is not None
         if blocking:
@@ -266,18 +264,18 @@ class GpuDriver(Driver):
     def delay(self, stream: int, device: int = 0) -> None:
         if device not in self._scratch:
             self._scratch[device] = self.allocate(self.DELAY_BYTES, device)
-        with self._on(device):
+        with self.on(device):
             scratch, bytes_ = ctypes.c_uint64(self._scratch[device]), ctypes.c_size_t(self.DELAY_BYTES)
             for _ in range(self.DELAY_MEMSETS):
                 self._call("cuMemsetD8Async", scratch, ctypes.c_ubyte(0), bytes_, ctypes.c_void_p(stream))
 
     def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
-        with self._on(device):
+        with self.on(device):
             pointers = ctypes.c_uint64(target), ctypes.c_uint64(source)
             self._call("cuMemcpyDtoDAsync_v2", *pointers, ctypes.c_size_t(nbytes), ctypes.c_void_p(stream))
 
     def launch(self, graph: int, stream: int) -> None:
-        with self._on(0):
+        with self.on(0):
             self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
 
     def take_capture_mode(self) -> int:
@@ -286,12 +284,12 @@ class GpuDriver(Driver):
         return mode.value
 
     def _begin_capture(self, stream: int, whole_process: bool) -> None:
-        with self._on(0):  # 0: global, 1: thread-local
+        with self.on(0):  # 0: global, 1: thread-local
             self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0 if whole_process else 1)
 
     def _end_capture(self, stream: int) -> int:
         captured, ready = ctypes.c_void_p(), ctypes.c_void_p()
-        with self._on(0):
+        with self.on(0):
             self._call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(captured))
             self._call("cuGraphInstantiateWithFlags", ctypes.byref(ready), captured, ctypes.c_ulonglong(0))
             self._call("cuGraphDestroy", captured)
@@ -299,11 +297,11 @@ class GpuDriver(Driver):
         return ready.value
 
     def _destroy_graph(self, graph: int) -> None:
-        with self._on(0):
+        with self.on(0):
             self._call("cuGraphExecDestroy", ctypes.c_void_p(graph))
 
     def synchronize(self, device: int) -> None:
-        with self._on(device):
+        with self.on(device):
             self._call("cuCtxSynchronize")
 
 
@@ -486,20 +484,15 @@ class Window:
         return self.parent.numpy()[self.start : self.start + self.n]
 
 
-class _Device(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
-
-
-class _DataType(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
         ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
@@ -510,7 +503,7 @@ _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class _Unversioned(ctypes.Structure):
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
+    _fields_ = (("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
 
 
 class _Versioned(ctypes.Structure):
@@ -520,7 +513,7 @@ class _Versioned(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", _DELETER),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", DLTensor),
     )
 
 
@@ -537,6 +530,13 @@ def consume(capsule: Any) -> Any:
     managed = ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), MANAGED)
     _rename(capsule, _USED)
     return managed
+
+
+def take_deleter(capsule: Any) -> Callable[[], None]:
+    """Consumes a versioned capsule. Gives what calls the deleter of its tensor, with the GIL."""
+    managed = consume(capsule)
+    deleter = ctypes.cast(managed.contents.deleter, ctypes.c_void_p).value
+    return partial(ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter), ctypes.addressof(managed.contents))
 
 
 class Borrowed:
@@ -603,11 +603,11 @@ class DLPackArray:
         fields, dtype = self.fields, self.array.dtype
         shape = fields.get("shape", self.array.shape)
         strides = fields.get("strides")
-        tensor = _Tensor(
+        tensor = DLTensor(
             fields.get("data", self.array.pointer),
-            _Device(*fields.get("device", (DLPACK_CUDA, 0))),
+            *fields.get("device", (DLPACK_CUDA, 0)),
             fields.get("ndim", len(shape)),
-            _DataType(*fields.get("dtype", (_CODES.get(dtype.name, _CODES[dtype.kind]), 8 * dtype.itemsize, 1))),
+            *fields.get("dtype", (_CODES.get(dtype.name, _CODES[dtype.kind]), 8 * dtype.itemsize, 1)),
             None if fields.get("shapeless") else (ctypes.c_int64 * len(shape))(*shape),
             None if strides is None else (ctypes.c_int64 * len(strides))(*strides),
             fields.get("byte_offset", 0),

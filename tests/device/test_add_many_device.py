@@ -172,11 +172,8 @@ def test_a_failing_cuda_call_leaks_nothing_and_the_next_call_works(double, devic
 
 
 @pytest.fixture
-def torch(runtime):
-    torch = pytest.importorskip("torch")
-    if runtime != "gpu" or not torch.cuda.is_available():
-        pytest.skip("needs a GPU and a PyTorch that can use it")
-    return torch
+def torch(on_gpu):
+    return on_gpu("torch")
 
 
 @pytest.mark.gpu
@@ -216,10 +213,8 @@ def test_a_torch_list_is_captured_in_a_graph(torch):
 
 
 @pytest.mark.gpu
-def test_cupy_lists_give_cupy_lists(runtime):
-    cupy = pytest.importorskip("cupy")
-    if runtime != "gpu":
-        pytest.skip("needs a GPU")
+def test_cupy_lists_give_cupy_lists(on_gpu):
+    cupy = on_gpu("cupy")
     xs = [cupy.arange(n, dtype="float32") for n in (1, 1000, 30_000)]
     for sum_, x in zip(vecadd.add_many(xs, xs), xs, strict=True):
         assert type(sum_) is cupy.ndarray

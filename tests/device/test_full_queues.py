@@ -7,8 +7,9 @@ waits for room keeps others waiting, on any stream, that make or destroy an even
 import pytest
 
 HEAD = """
-import ctypes, faulthandler, gc, threading, time
+import faulthandler, threading, time
 import numpy as np, vecadd, foreign
+from foreign import take_deleter
 from double import control
 from vecadd import _core
 
@@ -20,18 +21,6 @@ out, theirs = foreign.ForeignArray(driver, a), foreign.ForeignArray(driver, a, s
 pinned = [vecadd.empty_pinned(a.shape, "f4") for _ in range(3)] if {started} else None
 x = vecadd.to_device(a) if {started} else None
 called = False
-
-def consume(capsule):
-    "The consumer's half of DLPack; gives what calls the deleter with the GIL."
-    api = ctypes.pythonapi
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = ctypes.py_object, ctypes.c_char_p
-    api.PyCapsule_SetName.argtypes = ctypes.py_object, ctypes.c_char_p
-    pointer = api.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
-    tensor = foreign._Versioned.from_address(pointer)
-    deleter = ctypes.cast(tensor.deleter, ctypes.c_void_p).value
-    api.PyCapsule_SetName(capsule, b"used_dltensor_versioned")
-    return lambda: ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter)(pointer)
 
 def host_function():
     while not called and not control.waiting():
@@ -70,14 +59,14 @@ CALLS = {
     "copy": ("", "x.copy()"),
     "exported": ("", "x.__dlpack__(stream=stream, max_version=(1, 0))"),
     "capsule dropped": ("kept = [(x + x).__dlpack__(stream=blocking)]", "kept.clear()"),
-    "capsule consumed": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))", "delete()"),
+    "capsule consumed": ("delete = take_deleter((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))", "delete()"),
     "capsule of a stream that is not kept": ("kept = [(x + x).__dlpack__(stream=stream)]", "kept.clear()"),
     "page-locked": ("", "vecadd.empty_pinned(100)"),
     "page-locked dropped": ("", "pinned.clear()"),
     "staged": ("", "vecadd.add(a, a, device='cuda')"),
     "pinned": ("", "vecadd.add(*pinned, device='cuda')"),
     "release": ("kept = x + x; del kept", "vecadd.release()"),
-    "memory_stats": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0))); delete()",
+    "memory_stats": ("delete = take_deleter((x + x).__dlpack__(stream=blocking, max_version=(1, 0))); delete()",
                      "vecadd.memory_stats()"),
 }  # fmt: skip
 
@@ -105,7 +94,7 @@ def test_a_consumers_deleter_has_the_memory_go_back_soon(double, child):
     """Python's main thread gives it back, whichever thread called the deleter: no call of vecadd's is needed."""
     child(f"""{HEAD.replace("{started}", "True")}
 for _ in range(3):
-    delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))
+    delete = take_deleter((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))
     blocks = control.live().device_blocks
     thread = threading.Thread(target=delete)
     thread.start()

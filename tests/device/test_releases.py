@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from conftest import ON_DOUBLE
-from foreign import DLPackArray, _Versioned
+from foreign import DLPackArray, take_deleter
 from forks import fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -88,7 +88,7 @@ def lend_ours(world):
     """To a consumer that lets go in a thread of its own, and to one that never takes it."""
     x = vecadd.to_device(X)
     capsules = [x.__dlpack__(max_version=(1, 0), stream=-1) for _ in range(2)]
-    thread = threading.Thread(target=consume(capsules[0]))
+    thread = threading.Thread(target=take_deleter(capsules[0]))
     thread.start()
     thread.join()
 
@@ -105,23 +105,6 @@ def fork_once(world):
 OPERATIONS = [
     new_sum, into_out, lists, plan, plan_of_lists, error, error_in_cuda, capture, drop, release, lend_ours, fork_once
 ]  # fmt: skip
-
-
-def consume(capsule):
-    """Takes the tensor out of a capsule; gives what calls its deleter."""
-    api = ctypes.pythonapi
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = ctypes.py_object, ctypes.c_char_p
-    api.PyCapsule_SetName.argtypes = ctypes.py_object, ctypes.c_char_p
-    pointer = api.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
-    used = ctypes.create_string_buffer(b"used_dltensor_versioned")
-    USED.append(used)
-    api.PyCapsule_SetName(capsule, used)
-    deleter = ctypes.cast(_Versioned.from_address(pointer).deleter, ctypes.c_void_p).value
-    return lambda: ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter)(pointer)
-
-
-USED: list[object] = []  # names of capsules
 
 
 # Collects and forks: 2,000 examples would take half an hour.
@@ -148,7 +131,7 @@ def test_a_release_that_python_could_not_be_asked_for_leaves_room_to_ask_for_the
     nothing = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
     large = np.zeros(1 << 20, np.uint8)  # beyond what is kept for the next array
     before = double.live().device_blocks
-    deleters = [consume(vecadd.to_device(large).__dlpack__(max_version=(1, 0))) for _ in range(2)]
+    deleters = [take_deleter(vecadd.to_device(large).__dlpack__(max_version=(1, 0))) for _ in range(2)]
 
     def fill_and_delete():
         while ctypes.pythonapi.Py_AddPendingCall(nothing, None) == 0:

@@ -9,6 +9,7 @@ import ctypes
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,28 +28,6 @@ order = order_fixture(40, 3)
 
 def numbers(seed):
     return np.random.default_rng(seed).integers(-1000, 1000, N, np.int32)
-
-
-class PropertyStream:
-    """The protocol as an attribute, which cuda.core had first."""
-
-    def __init__(self, handle):
-        self.__cuda_stream__ = (0, handle)
-
-
-class CupyLikeStream:
-    def __init__(self, handle):
-        self.ptr = handle
-
-
-class TorchLikeStream:
-    def __init__(self, handle):
-        self.cuda_stream = handle
-
-
-class NumbaLikeStream:
-    def __init__(self, handle):
-        self.handle = ctypes.c_void_p(handle)
 
 
 def produced_late(driver, foreign, x, stream):
@@ -106,7 +85,17 @@ def test_any_program_of_sums_over_streams_gives_what_it_gives_in_one_order(order
         assert_same_values(got.numpy(), want)
 
 
-@pytest.mark.parametrize("wrap", [int, ForeignStream, PropertyStream, CupyLikeStream, TorchLikeStream, NumbaLikeStream])
+STREAMS = {
+    "a handle": int,
+    "an object of the protocol": ForeignStream,
+    "an attribute, which cuda.core had first": lambda handle: SimpleNamespace(__cuda_stream__=(0, handle)),
+    "CuPy's": lambda handle: SimpleNamespace(ptr=handle),
+    "PyTorch's": lambda handle: SimpleNamespace(cuda_stream=handle),
+    "Numba's": lambda handle: SimpleNamespace(handle=ctypes.c_void_p(handle)),
+}
+
+
+@pytest.mark.parametrize("wrap", STREAMS.values(), ids=STREAMS)
 def test_stream_may_be_a_handle_or_a_stream_object(wrap, driver, foreign):
     """A bare handle is no array's home: nothing keeps its stream."""
     a, handle = numbers(1), driver.stream()

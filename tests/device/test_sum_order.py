@@ -171,17 +171,11 @@ def test_a_library_may_have_all_its_sums_in_c_order(driver, monkeypatch, rule):
 # With the arrays of the libraries themselves
 
 
-def on_gpu(runtime, name):
-    if runtime != "gpu":
-        pytest.skip("needs a GPU")
-    return pytest.importorskip(name)
-
-
 @pytest.mark.gpu
 @settings(max_examples=150)
 @given(data=st.data(), shape=st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4))
-def test_tensors_give_a_sum_of_torchs_order(runtime, data, shape):
-    torch = on_gpu(runtime, "torch")
+def test_tensors_give_a_sum_of_torchs_order(on_gpu, data, shape):
+    torch = on_gpu("torch")
 
     made = []
     for _ in "ab":
@@ -198,8 +192,8 @@ def test_tensors_give_a_sum_of_torchs_order(runtime, data, shape):
 
 
 @pytest.mark.gpu
-def test_tensors_of_one_order_go_to_the_tuned_kernel(runtime):
-    torch = on_gpu(runtime, "torch")
+def test_tensors_of_one_order_go_to_the_tuned_kernel(on_gpu):
+    torch = on_gpu("torch")
     a, b = (torch.randn(64, 32, device="cuda") for _ in "ab")
     assert kernel(a.T, b.T) == "contiguous"
     assert vecadd.add(a.T, b.T).stride() == (1, 32)
@@ -210,8 +204,8 @@ def test_tensors_of_one_order_go_to_the_tuned_kernel(runtime):
 
 
 @pytest.mark.gpu
-def test_cupys_arrays_give_a_sum_of_numpys_order(runtime):
-    cupy = on_gpu(runtime, "cupy")
+def test_cupys_arrays_give_a_sum_of_numpys_order(on_gpu):
+    cupy = on_gpu("cupy")
     x = tame_values(np.dtype("f4"), 4 * 5 * 6, 1).reshape(4, 5, 6)
     for order in ORDERS.values():
         a = order(cupy.asarray(x))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import test_exchange_table as table
 from arrays import assert_same_values
-from foreign import MANAGED, ForeignStream, _Versioned, consume, pointer_of
+from foreign import MANAGED, DLTensor, ForeignStream, _Versioned, consume, pointer_of
 from orders import order_fixture
 
 import vecadd
@@ -18,7 +18,7 @@ order = order_fixture(20, 3)
 SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 LEND = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.POINTER(MANAGED))
 TAKE = ctypes.PYFUNCTYPE(c_int, MANAGED, ctypes.POINTER(ctypes.py_object))
-ALLOCATE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(table.DLTensor), ctypes.POINTER(MANAGED), c_void_p, SET_ERROR)
+ALLOCATE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(DLTensor), ctypes.POINTER(MANAGED), c_void_p, SET_ERROR)
 
 offered = table.Table.from_address(pointer_of(vecadd.DeviceArray.__dlpack_c_exchange_api__, table.CAPSULE))
 lend, take, allocate = (
@@ -28,7 +28,7 @@ lend, take, allocate = (
 
 
 def borrowed(x):
-    tensor = table.DLTensor()
+    tensor = DLTensor()
     assert offered.tensor_from_object(x, byref(tensor)) == 0
     return tensor
 
@@ -50,7 +50,7 @@ def taken(managed):
 def like(shape, device=(table.CUDA, 0), dtype=(table.FLOAT, 32, 1)):
     """A prototype of which only shape, dtype and device count."""
     extents = (ctypes.c_int64 * len(shape))(*shape)
-    return table.DLTensor(None, *device, len(shape), *dtype, extents, None, 0)
+    return DLTensor(None, *device, len(shape), *dtype, extents, None, 0)
 
 
 def test_the_table_is_of_version_1_and_complete():
@@ -145,12 +145,9 @@ def test_what_cannot_be_made_is_reported_by_the_callers_function(device, prototy
 def test_another_librarys_memory_does_not_become_an_array(foreign):
     deleted = []
     deleter = type(_Versioned().deleter)(deleted.append)
-    shape = (ctypes.c_int64 * 1)(3)
-    managed = _Versioned(1, 3, None, deleter)
-    managed.tensor.data = foreign(A).pointer
-    managed.tensor.device.type, managed.tensor.ndim, managed.tensor.shape = table.CUDA, 1, shape
-    managed.tensor.strides = (ctypes.c_int64 * 1)(1)
-    managed.tensor.dtype.code, managed.tensor.dtype.bits, managed.tensor.dtype.lanes = table.FLOAT, 32, 1
+    tensor = like((3,))
+    tensor.data, tensor.strides = foreign(A).pointer, (ctypes.c_int64 * 1)(1)
+    managed = _Versioned(1, 3, None, deleter, 0, tensor)
     with pytest.raises(BufferError, match="another library's"):
         take(ctypes.pointer(managed), byref(ctypes.py_object()))
     assert deleted == []

@@ -14,17 +14,11 @@ import vecadd
 pytestmark = pytest.mark.usefixtures("values_alone")
 
 
-def on_gpu(runtime, name):
-    if runtime != "gpu":
-        pytest.skip("needs a GPU")
-    return pytest.importorskip(name)
-
-
 @pytest.mark.gpu
 @settings(max_examples=200)
 @given(data=st.data(), shape=shapes())
-def test_views_of_cupy_give_numpys_sum(runtime, data, shape):
-    cupy = on_gpu(runtime, "cupy")
+def test_views_of_cupy_give_numpys_sum(on_gpu, data, shape):
+    cupy = on_gpu("cupy")
     hosts, arrays = [], []
     for seed in (1, 2):
         dtype = data.draw(st.sampled_from(NUMPY_DTYPES))
@@ -56,8 +50,8 @@ def same_as_torchs(torch, x, y):
 
 
 @pytest.mark.gpu
-def test_tensors_promote_by_torchs_rules(runtime):
-    torch = on_gpu(runtime, "torch")
+def test_tensors_promote_by_torchs_rules(on_gpu):
+    torch = on_gpu("torch")
     names = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
              "complex64", "complex128"]  # fmt: skip
     made = [torch.arange(6, device="cuda").to(getattr(torch, name)) for name in names]
@@ -68,15 +62,15 @@ def test_tensors_promote_by_torchs_rules(runtime):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("number", [True, 3, 2.5, 1 - 2j])
-def test_numbers_promote_tensors_by_torchs_rules(runtime, number):
-    torch = on_gpu(runtime, "torch")
+def test_numbers_promote_tensors_by_torchs_rules(on_gpu, number):
+    torch = on_gpu("torch")
     for name in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex64"):
         same_as_torchs(torch, torch.arange(6, device="cuda").to(getattr(torch, name)), number)
 
 
 @pytest.mark.gpu
-def test_strided_sum_may_be_captured_into_a_graph(runtime):
-    torch = on_gpu(runtime, "torch")
+def test_strided_sum_may_be_captured_into_a_graph(on_gpu):
+    torch = on_gpu("torch")
     a, row, out = (
         torch.arange(12.0, device="cuda").view(3, 4),
         torch.ones(4, device="cuda"),
@@ -94,8 +88,8 @@ def test_strided_sum_may_be_captured_into_a_graph(runtime):
 
 @pytest.mark.slow
 @pytest.mark.gpu
-def test_strided_sums_of_more_than_2_to_the_32_elements(runtime):
-    torch = on_gpu(runtime, "torch")
+def test_strided_sums_of_more_than_2_to_the_32_elements(on_gpu):
+    torch = on_gpu("torch")
     n = 2**32 + 4099
     if torch.cuda.mem_get_info()[0] < 5 * n:
         pytest.skip("needs 20 GB of device memory")
@@ -109,8 +103,8 @@ def test_strided_sums_of_more_than_2_to_the_32_elements(runtime):
 
 @pytest.mark.slow
 @pytest.mark.gpu
-def test_every_second_of_2_to_the_33_bytes_and_a_transposed_array_of_2_to_the_32(runtime):
-    torch = on_gpu(runtime, "torch")
+def test_every_second_of_2_to_the_33_bytes_and_a_transposed_array_of_2_to_the_32(on_gpu):
+    torch = on_gpu("torch")
     n = 2**33 + 6
     if torch.cuda.mem_get_info()[0] < 4 * n:
         pytest.skip("needs 34 GB of device memory")
