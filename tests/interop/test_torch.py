@@ -28,11 +28,10 @@ def small(dtype, n, where):
     return torch.arange(n, device=where).remainder(50).to(dtype)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [0, 1, 3, 17, 1000, 100_003])
-def test_sum_is_torchs_and_a_tensor(cuda, n, dtype):
-    a, b = small(dtype, n, cuda), small(dtype, n, cuda).flip(0)
+@pytest.mark.parametrize("n", [0, 1, 3, 17, 1000, 100_003, 300_000])
+def test_sum_is_torchs_and_a_tensor(place, n, dtype):
+    a, b = small(dtype, n, place), small(dtype, n, place).flip(0)
     got = vecadd.add(a, b)
     assert type(got) is torch.Tensor
     assert (got.dtype, got.device, got.shape) == (a.dtype, a.device, a.shape)
@@ -57,11 +56,12 @@ def test_views_at_every_alignment(cuda, start):
     assert not out[start * 3 + 500 :].any()
 
 
-@pytest.mark.gpu
-def test_out_and_in_place(cuda):
-    a, b = torch.arange(1000.0, device=cuda), torch.ones(1000, device=cuda)
-    out = torch.zeros(1000, device=cuda)
+def test_out_and_in_place(place):
+    a, b = torch.arange(1000.0, device=place), torch.ones(1000, device=place)
+    out = torch.zeros(1000, device=place)
+    pointer = out.data_ptr()
     assert vecadd.add(a, b, out) is out
+    assert out.data_ptr() == pointer
     assert torch.equal(out, a + b)
     want = a + b
     assert vecadd.add(a, b, a) is a
@@ -89,12 +89,11 @@ def backward_after(write, where):
     total.backward()
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_backward_knows_that_a_saved_tensor_was_written(cuda, write):
+def test_backward_knows_that_a_saved_tensor_was_written(place, write):
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        backward_after(write, cuda)
-    backward_after(lambda a, out: vecadd.add(out, a), cuda)
+        backward_after(write, place)
+    backward_after(lambda a, out: vecadd.add(out, a), place)
 
 
 @pytest.mark.gpu
@@ -133,18 +132,6 @@ def test_sum_on_a_given_stream_comes_after_the_current_one(cuda, spelled):
     torch.cuda.synchronize()
     assert (got == 2).all()
     assert (other == 7).all()
-
-
-@pytest.mark.gpu
-def test_sum_may_be_captured_into_a_graph(cuda):
-    a, out = torch.arange(1000.0, device=cuda), torch.zeros(1000, device=cuda)
-    vecadd.add(a, a, out)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        vecadd.add(a, a, out)
-    out.zero_()
-    graph.replay()
-    assert torch.equal(out, a + a)
 
 
 @pytest.mark.gpu
@@ -348,36 +335,9 @@ def test_torch_takes_device_arrays_by_dlpack_both_ways(cuda):
 # On the host.
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [1, 17, 1000, 300_000])
-def test_sum_on_the_host_is_torchs_and_a_tensor(n, dtype):
-    a, b = small(dtype, n, "cpu"), small(dtype, n, "cpu").flip(0)
-    got = vecadd.add(a, b)
-    assert type(got) is torch.Tensor
-    assert (got.dtype, got.device, got.shape) == (a.dtype, a.device, a.shape)
-    assert torch.equal(got, a + b)
-
-
 def test_addition_on_the_host_is_vecadds_own():
     a = torch.ones(30, 40)
     assert _core.explain_route(a, a)["route"] == "host"
-
-
-def test_out_on_the_host_is_written_where_it_is():
-    a, out = torch.arange(1000.0), torch.zeros(1000)
-    pointer = out.data_ptr()
-    assert vecadd.add(a, a, out) is out
-    assert out.data_ptr() == pointer
-    assert torch.equal(out, a + a)
-    assert vecadd.add(a, a, a) is a
-    assert torch.equal(a, out)
-
-
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_backward_knows_that_a_saved_tensor_on_the_host_was_written(write):
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        backward_after(write, "cpu")
-    backward_after(lambda a, out: vecadd.add(out, a), "cpu")
 
 
 @pytest.mark.parametrize(
