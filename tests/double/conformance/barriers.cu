@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/launch.cuh"
 
 enum { THREADS = 256, BLOCKS = 5, ROUNDS = 7, N = THREADS * BLOCKS };
@@ -53,8 +53,7 @@ results_of(Run run, unsigned results[N])
     CHECK(cudaFree(out) == cudaSuccess);
 }
 
-static void
-test_threads_find_what_their_neighbours_stored(void)
+TEST(threads_find_what_their_neighbours_stored)
 {
     unsigned results[N];
     for (unsigned width = 1; width <= THREADS; width *= 16) {
@@ -69,8 +68,7 @@ test_threads_find_what_their_neighbours_stored(void)
     }
 }
 
-static void
-test_shared_memory_of_a_launchs_own_size_does_as_well(void)
+TEST(shared_memory_of_a_launchs_own_size_does_as_well)
 {
     unsigned results[N];
     results_of(
@@ -108,8 +106,7 @@ end_of_part(unsigned from, unsigned to)
     return how;
 }
 
-static void
-test_a_barrier_that_not_all_threads_come_to_ends_the_process(void)
+TEST(a_barrier_that_not_all_threads_come_to_ends_the_process)
 {
     CHECK(end_of_part(0, THREADS) == 0);
     CHECK(end_of_part(THREADS, THREADS) == 0);
@@ -118,14 +115,3 @@ test_a_barrier_that_not_all_threads_come_to_ends_the_process(void)
     CHECK(WIFSIGNALED(but_one) && WTERMSIG(but_one) == SIGABRT, "%#x", (unsigned)but_one);
 }
 #endif
-
-int
-main(void)
-{
-    RUN(test_threads_find_what_their_neighbours_stored);
-    RUN(test_shared_memory_of_a_launchs_own_size_does_as_well);
-#if VECADD_DOUBLE
-    RUN(test_a_barrier_that_not_all_threads_come_to_ends_the_process);
-#endif
-    return check_report();
-}

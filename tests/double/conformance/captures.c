@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 
 enum { N = 1000, BYTES = N * sizeof(int), PAGE = 4096 };
@@ -447,32 +447,20 @@ check_rows(unsigned flags, enum cudaStreamCaptureMode captured)
                 check_row(&rows[i], flags, captured, elsewhere, (enum cudaStreamCaptureMode)mode);
 }
 
-static void
-test_calls_beside_a_global_capture(void)
+TEST(calls_beside_a_global_capture)
 {
     check_rows(cudaStreamNonBlocking, cudaStreamCaptureModeGlobal);
     check_rows(cudaStreamDefault, cudaStreamCaptureModeGlobal);
 }
 
-static void
-test_calls_beside_a_thread_local_capture(void)
+TEST(calls_beside_a_thread_local_capture)
 {
     check_rows(cudaStreamNonBlocking, cudaStreamCaptureModeThreadLocal);
     check_rows(cudaStreamDefault, cudaStreamCaptureModeThreadLocal);
 }
 
-static void
-test_calls_beside_a_relaxed_capture(void)
+TEST(calls_beside_a_relaxed_capture)
 {
     check_rows(cudaStreamNonBlocking, cudaStreamCaptureModeRelaxed);
     check_rows(cudaStreamDefault, cudaStreamCaptureModeRelaxed);
-}
-
-int
-main(void)
-{
-    RUN(test_calls_beside_a_global_capture);
-    RUN(test_calls_beside_a_thread_local_capture);
-    RUN(test_calls_beside_a_relaxed_capture);
-    return check_report();
 }

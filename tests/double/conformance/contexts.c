@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 #include "made.h"
 
@@ -83,8 +83,7 @@ current_device(void)
     return device;
 }
 
-static void
-test_questions_about_devices_make_no_context(void)
+TEST(questions_about_devices_make_no_context)
 {
     struct cudaDeviceProp properties;
     int value, host = 0;
@@ -111,8 +110,7 @@ test_questions_about_devices_make_no_context(void)
         CHECK(!has_context(device), "%d", device);
 }
 
-static void
-test_other_calls_make_the_current_devices_context(void)
+TEST(other_calls_make_the_current_devices_context)
 {
     CHECK(devices() > 0 && current_context() == NULL);
     CHECK(cudaFree(NULL) == cudaSuccess);
@@ -120,8 +118,7 @@ test_other_calls_make_the_current_devices_context(void)
     CHECK(devices() < 2 || !has_context(1));
 }
 
-static void
-test_setting_a_device_makes_its_context_alone(void)
+TEST(setting_a_device_makes_its_context_alone)
 {
     if (devices() < 2)
         return;
@@ -162,8 +159,7 @@ work_on_current_device(void)
 }
 
 /* So is cuda:1 used, and left again, without a context on cuda:0. */
-static void
-test_a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_context(void)
+TEST(a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_context)
 {
     struct cudaPointerAttributes attributes;
     void *memory;
@@ -181,8 +177,7 @@ test_a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_cont
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-static void
-test_a_pool_that_another_device_may_use_makes_no_context_there(void)
+TEST(a_pool_that_another_device_may_use_makes_no_context_there)
 {
     const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = 1},
                                              .flags = cudaMemAccessFlagsProtReadWrite};
@@ -206,8 +201,7 @@ nothing_is_current_here(void *unused)
     return NULL;
 }
 
-static void
-test_a_new_thread_has_no_context_and_the_first_device(void)
+TEST(a_new_thread_has_no_context_and_the_first_device)
 {
     pthread_t thread;
     CHECK(cudaSetDevice(devices() - 1) == cudaSuccess);
@@ -215,8 +209,7 @@ test_a_new_thread_has_no_context_and_the_first_device(void)
     pthread_join(thread, NULL);
 }
 
-static void
-test_the_runtime_works_in_a_context_of_the_drivers(void)
+TEST(the_runtime_works_in_a_context_of_the_drivers)
 {
     CHECK(devices() > 0);
     const CUcontext context = make_context();
@@ -228,8 +221,7 @@ test_the_runtime_works_in_a_context_of_the_drivers(void)
     work_on_current_device();
 }
 
-static void
-test_an_event_is_of_the_context_that_it_was_made_in(void)
+TEST(an_event_is_of_the_context_that_it_was_made_in)
 {
     CHECK(cudaFree(NULL) == cudaSuccess);
     cudaEvent_t theirs = new_event();
@@ -247,8 +239,7 @@ test_an_event_is_of_the_context_that_it_was_made_in(void)
 }
 
 /* Memory is a device's, and a pool no context's: what was allocated on a stream of one is there after it. */
-static void
-test_a_pools_memory_outlives_a_context(void)
+TEST(a_pools_memory_outlives_a_context)
 {
     static unsigned char received[BYTES];
     void *memory;
@@ -263,19 +254,4 @@ test_a_pools_memory_outlives_a_context(void)
     CHECK(received[0] == 7 && memcmp(received, received + 1, BYTES - 1) == 0);
     CHECK(cudaFreeAsync(memory, NULL) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
     CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(test_questions_about_devices_make_no_context);
-    RUN(test_other_calls_make_the_current_devices_context);
-    RUN(test_setting_a_device_makes_its_context_alone);
-    RUN(test_a_thread_without_a_context_keeps_its_device_after_work_in_another_ones_context);
-    RUN(test_a_pool_that_another_device_may_use_makes_no_context_there);
-    RUN(test_a_new_thread_has_no_context_and_the_first_device);
-    RUN(test_the_runtime_works_in_a_context_of_the_drivers);
-    RUN(test_an_event_is_of_the_context_that_it_was_made_in);
-    RUN(test_a_pools_memory_outlives_a_context);
-    return check_report();
 }

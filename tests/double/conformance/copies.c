@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 
 enum { BYTES = 1 << 20 };
 
-static void
-test_bytes_come_back(void)
+TEST(bytes_come_back)
 {
     unsigned char *sent = malloc(BYTES), *received = malloc(BYTES);
     void *device, *other;
@@ -28,8 +27,7 @@ test_bytes_come_back(void)
     free(received);
 }
 
-static void
-test_fills(void)
+TEST(fills)
 {
     unsigned char *device, received[100];
     CHECK(cudaMalloc((void **)&device, sizeof received) == cudaSuccess);
@@ -40,8 +38,7 @@ test_fills(void)
         CHECK(received[i] == (i >= 10 && i < 30 ? 2 : 1), "byte %d is %d", i, received[i]);
 }
 
-static void
-test_no_bytes_are_no_error(void)
+TEST(no_bytes_are_no_error)
 {
     char host;
     void *device;
@@ -52,8 +49,7 @@ test_no_bytes_are_no_error(void)
     CHECK(cudaMemsetAsync(device, 0, 0, NULL) == cudaSuccess);
 }
 
-static void
-test_more_than_the_allocation_is_refused(void)
+TEST(more_than_the_allocation_is_refused)
 {
     static char host[2 * BYTES];
     char *device;
@@ -64,15 +60,13 @@ test_more_than_the_allocation_is_refused(void)
     CHECK(cudaMemset(host, 0, 1) == cudaErrorInvalidValue);
 }
 
-static void
-test_a_kind_that_does_not_exist_is_refused(void)
+TEST(a_kind_that_does_not_exist_is_refused)
 {
     char host[2] = {0};
     CHECK(cudaMemcpy(host, host + 1, 1, (enum cudaMemcpyKind)7) == cudaErrorInvalidMemcpyDirection);
 }
 
-static void
-test_a_kind_that_does_not_fit_is_refused(void)
+TEST(a_kind_that_does_not_fit_is_refused)
 {
     char host[2] = {0};
     void *device;
@@ -82,8 +76,7 @@ test_a_kind_that_does_not_fit_is_refused(void)
     CHECK(cudaMemcpy(NULL, host, 1, cudaMemcpyDefault) == cudaErrorInvalidValue);
 }
 
-static void
-test_a_pageable_source_may_change_at_once(void)
+TEST(a_pageable_source_may_change_at_once)
 {
     unsigned char *host = malloc(BYTES), *received = malloc(BYTES);
     void *device;
@@ -101,8 +94,7 @@ test_a_pageable_source_may_change_at_once(void)
     free(received);
 }
 
-static void
-test_pinned_copies_are_done_when_their_stream_is(void)
+TEST(pinned_copies_are_done_when_their_stream_is)
 {
     unsigned char *sent, *received;
     void *device;
@@ -118,8 +110,7 @@ test_pinned_copies_are_done_when_their_stream_is(void)
     CHECK(memcmp(sent, received, BYTES) == 0);
 }
 
-static void
-test_a_copy_that_leaves_registered_memory_is_refused(void)
+TEST(a_copy_that_leaves_registered_memory_is_refused)
 {
     enum { PAGE = 4096 };
     char *host = aligned_alloc(PAGE, 4 * PAGE);
@@ -141,8 +132,7 @@ test_a_copy_that_leaves_registered_memory_is_refused(void)
     free(host);
 }
 
-static void
-test_a_blocking_copy_to_pinned_memory_has_arrived(void)
+TEST(a_blocking_copy_to_pinned_memory_has_arrived)
 {
     unsigned char *received;
     void *device;
@@ -151,20 +141,4 @@ test_a_blocking_copy_to_pinned_memory_has_arrived(void)
     CHECK(cudaMemset(device, 4, BYTES) == cudaSuccess);
     CHECK(cudaMemcpy(received, device, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(received[0] == 4 && received[BYTES - 1] == 4);
-}
-
-int
-main(void)
-{
-    RUN(test_bytes_come_back);
-    RUN(test_fills);
-    RUN(test_no_bytes_are_no_error);
-    RUN(test_more_than_the_allocation_is_refused);
-    RUN(test_a_kind_that_does_not_exist_is_refused);
-    RUN(test_a_kind_that_does_not_fit_is_refused);
-    RUN(test_a_pageable_source_may_change_at_once);
-    RUN(test_pinned_copies_are_done_when_their_stream_is);
-    RUN(test_a_copy_that_leaves_registered_memory_is_refused);
-    RUN(test_a_blocking_copy_to_pinned_memory_has_arrived);
-    return check_report();
 }

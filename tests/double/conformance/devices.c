@@ -3,10 +3,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 
-static void
-test_versions_need_no_device(void)
+TEST(versions_need_no_device)
 {
     int driver = 0, runtime = 0;
     CHECK(cudaDriverGetVersion(&driver) == cudaSuccess);
@@ -15,8 +14,7 @@ test_versions_need_no_device(void)
     CHECK(driver >= runtime, "%d", driver);
 }
 
-static void
-test_a_device_that_is_not_there_is_refused(void)
+TEST(a_device_that_is_not_there_is_refused)
 {
     int count = 0, current = -1, value;
     struct cudaDeviceProp properties;
@@ -29,8 +27,7 @@ test_a_device_that_is_not_there_is_refused(void)
     CHECK(current == 0, "%d", current);
 }
 
-static void
-test_properties_and_attributes_agree(void)
+TEST(properties_and_attributes_agree)
 {
     struct cudaDeviceProp properties;
     int value;
@@ -57,16 +54,14 @@ test_properties_and_attributes_agree(void)
     CHECK(strlen(bus) == 12, "%s", bus);
 }
 
-static void
-test_free_memory_is_part_of_all_memory(void)
+TEST(free_memory_is_part_of_all_memory)
 {
     size_t free_bytes, total;
     CHECK(cudaMemGetInfo(&free_bytes, &total) == cudaSuccess);
     CHECK(0 < free_bytes && free_bytes <= total);
 }
 
-static void
-test_the_last_error_stays_until_it_is_taken(void)
+TEST(the_last_error_stays_until_it_is_taken)
 {
     int device;
     CHECK(cudaSetDevice(-1) == cudaErrorInvalidDevice);
@@ -83,8 +78,7 @@ last_error_here(void *found)
     return NULL;
 }
 
-static void
-test_the_last_error_is_the_threads_own(void)
+TEST(the_last_error_is_the_threads_own)
 {
     pthread_t thread;
     cudaError_t found = cudaErrorUnknown;
@@ -94,8 +88,7 @@ test_the_last_error_is_the_threads_own(void)
     CHECK(found == cudaSuccess, "%d", found);
 }
 
-static void
-test_errors_have_names(void)
+TEST(errors_have_names)
 {
     CHECK(strcmp(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation") == 0);
     CHECK(strcmp(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory") == 0);
@@ -104,8 +97,7 @@ test_errors_have_names(void)
     CHECK(strcmp(cudaGetErrorString((cudaError_t)1000), "unrecognized error code") == 0);
 }
 
-static void
-test_a_forked_child_cannot_use_cuda(void)
+TEST(a_forked_child_cannot_use_cuda)
 {
     void *memory;
     int how = -1;
@@ -119,18 +111,4 @@ test_a_forked_child_cannot_use_cuda(void)
     }
     CHECK(waitpid(child, &how, 0) == child && how == 0, "%#x", (unsigned)how);
     CHECK(cudaFree(memory) == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(test_versions_need_no_device);
-    RUN(test_a_device_that_is_not_there_is_refused);
-    RUN(test_properties_and_attributes_agree);
-    RUN(test_free_memory_is_part_of_all_memory);
-    RUN(test_the_last_error_stays_until_it_is_taken);
-    RUN(test_the_last_error_is_the_threads_own);
-    RUN(test_errors_have_names);
-    RUN(test_a_forked_child_cannot_use_cuda);
-    return check_report();
 }

@@ -1,14 +1,13 @@
 /* Events: points in a stream that the host and other streams can wait for. */
 #include <cuda_runtime_api.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "large_memory.h"
 #include "made.h"
 
 enum { ROUNDS = 8 };
 
-static void
-test_an_event_never_recorded_is_done(void)
+TEST(an_event_never_recorded_is_done)
 {
     cudaEvent_t event = new_event();
     CHECK(cudaEventQuery(event) == cudaSuccess);
@@ -17,8 +16,7 @@ test_an_event_never_recorded_is_done(void)
     CHECK(cudaEventDestroy(event) == cudaSuccess);
 }
 
-static void
-test_a_stream_waits_for_an_event(void)
+TEST(a_stream_waits_for_an_event)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t before = new_stream(cudaStreamNonBlocking), after = new_stream(cudaStreamNonBlocking);
@@ -33,8 +31,7 @@ test_a_stream_waits_for_an_event(void)
     }
 }
 
-static void
-test_a_wait_is_for_the_record_before_it(void)
+TEST(a_wait_is_for_the_record_before_it)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t first = new_stream(cudaStreamNonBlocking), second = new_stream(cudaStreamNonBlocking),
@@ -51,8 +48,7 @@ test_a_wait_is_for_the_record_before_it(void)
     }
 }
 
-static void
-test_a_wait_outlives_its_event(void)
+TEST(a_wait_outlives_its_event)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t before = new_stream(cudaStreamNonBlocking), after = new_stream(cudaStreamNonBlocking);
@@ -68,8 +64,7 @@ test_a_wait_outlives_its_event(void)
     }
 }
 
-static void
-test_an_event_in_the_legacy_stream_is_after_blocking_streams(void)
+TEST(an_event_in_the_legacy_stream_is_after_blocking_streams)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream;
@@ -83,8 +78,7 @@ test_an_event_in_the_legacy_stream_is_after_blocking_streams(void)
     }
 }
 
-static void
-test_a_query_says_ready_in_the_end(void)
+TEST(a_query_says_ready_in_the_end)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -100,8 +94,7 @@ test_a_query_says_ready_in_the_end(void)
     }
 }
 
-static void
-test_not_ready_is_no_last_error(void)
+TEST(not_ready_is_no_last_error)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -124,8 +117,7 @@ test_not_ready_is_no_last_error(void)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
 }
 
-static void
-test_time_passes_between_events(void)
+TEST(time_passes_between_events)
 {
     unsigned char *x = device_memory();
     cudaEvent_t start, end;
@@ -140,8 +132,7 @@ test_time_passes_between_events(void)
     CHECK(milliseconds > 0, "%g", (double)milliseconds);
 }
 
-static void
-test_time_passes_between_events_of_two_streams(void)
+TEST(time_passes_between_events_of_two_streams)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -157,8 +148,7 @@ test_time_passes_between_events_of_two_streams(void)
     CHECK(milliseconds > 0, "%g", (double)milliseconds);
 }
 
-static void
-test_events_without_timing_have_no_time(void)
+TEST(events_without_timing_have_no_time)
 {
     cudaEvent_t start = new_event(), end = new_event();
     float milliseconds;
@@ -168,29 +158,11 @@ test_events_without_timing_have_no_time(void)
     CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaErrorInvalidResourceHandle);
 }
 
-static void
-test_flags_and_handles_are_checked(void)
+TEST(flags_and_handles_are_checked)
 {
     cudaEvent_t event;
     CHECK(cudaEventCreateWithFlags(&event, 0x40) == cudaErrorInvalidValue);
     CHECK(cudaEventRecord(NULL, NULL) == cudaErrorInvalidResourceHandle);
     CHECK(cudaEventQuery(NULL) == cudaErrorInvalidResourceHandle);
     CHECK(cudaEventDestroy(NULL) == cudaErrorInvalidResourceHandle);
-}
-
-int
-main(void)
-{
-    RUN(test_an_event_never_recorded_is_done);
-    RUN(test_a_stream_waits_for_an_event);
-    RUN(test_a_wait_is_for_the_record_before_it);
-    RUN(test_a_wait_outlives_its_event);
-    RUN(test_an_event_in_the_legacy_stream_is_after_blocking_streams);
-    RUN(test_a_query_says_ready_in_the_end);
-    RUN(test_not_ready_is_no_last_error);
-    RUN(test_time_passes_between_events);
-    RUN(test_time_passes_between_events_of_two_streams);
-    RUN(test_events_without_timing_have_no_time);
-    RUN(test_flags_and_handles_are_checked);
-    return check_report();
 }

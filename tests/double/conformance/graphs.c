@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 #include "made.h"
 
@@ -75,8 +75,7 @@ check_invalidated(cudaStream_t stream)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
 }
 
-static void
-test_what_is_captured_runs_when_its_graph_is_launched(void)
+TEST(what_is_captured_runs_when_its_graph_is_launched)
 {
     int *x = device_memory(0), *one = device_memory(1);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -102,8 +101,7 @@ test_what_is_captured_runs_when_its_graph_is_launched(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_a_launch_is_in_stream_order(void)
+TEST(a_launch_is_in_stream_order)
 {
     int *x = device_memory(0), *one = device_memory(1);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -120,8 +118,7 @@ test_a_launch_is_in_stream_order(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_a_launch_outlives_its_graph(void)
+TEST(a_launch_outlives_its_graph)
 {
     int *x = device_memory(0), *one = device_memory(1);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -134,8 +131,7 @@ test_a_launch_outlives_its_graph(void)
     CHECK(last_of(x) == 0x01010101);
 }
 
-static void
-test_launches_of_one_graph_are_in_order_on_any_streams(void)
+TEST(launches_of_one_graph_are_in_order_on_any_streams)
 {
     int *x = device_memory(0), *one = device_memory(1);
     cudaStream_t streams[] = {new_stream(cudaStreamNonBlocking), new_stream(cudaStreamNonBlocking)};
@@ -150,8 +146,7 @@ test_launches_of_one_graph_are_in_order_on_any_streams(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_memory_of_a_capture_is_there_in_every_launch(void)
+TEST(memory_of_a_capture_is_there_in_every_launch)
 {
     int *x = device_memory(0);
     void *memory = NULL;
@@ -169,8 +164,7 @@ test_memory_of_a_capture_is_there_in_every_launch(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_a_graph_of_nothing_can_be_launched(void)
+TEST(a_graph_of_nothing_can_be_launched)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     begin(stream);
@@ -181,8 +175,7 @@ test_a_graph_of_nothing_can_be_launched(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_events_take_other_streams_into_a_capture_and_back(void)
+TEST(events_take_other_streams_into_a_capture_and_back)
 {
     int *x = device_memory(0), *y = device_memory(0), *one = device_memory(1);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking), side = new_stream(cudaStreamNonBlocking);
@@ -204,8 +197,7 @@ test_events_take_other_streams_into_a_capture_and_back(void)
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-static void
-test_a_stream_that_does_not_come_back_is_an_error(void)
+TEST(a_stream_that_does_not_come_back_is_an_error)
 {
     int *x = device_memory(0);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking), side = new_stream(cudaStreamNonBlocking);
@@ -221,15 +213,13 @@ test_a_stream_that_does_not_come_back_is_an_error(void)
     CHECK(capture_status(side) == cudaStreamCaptureStatusNone);
 }
 
-static void
-test_the_legacy_stream_captures_nothing(void)
+TEST(the_legacy_stream_captures_nothing)
 {
     CHECK(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeThreadLocal) == cudaErrorStreamCaptureUnsupported);
     CHECK(cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeRelaxed) == cudaErrorStreamCaptureUnsupported);
 }
 
-static void
-test_a_capture_that_was_not_begun_cannot_be_ended(void)
+TEST(a_capture_that_was_not_begun_cannot_be_ended)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaGraph_t graph = NULL;
@@ -239,8 +229,7 @@ test_a_capture_that_was_not_begun_cannot_be_ended(void)
     cudaStreamEndCapture(stream, &graph);
 }
 
-static void
-test_a_capturing_stream_cannot_be_waited_for(void)
+TEST(a_capturing_stream_cannot_be_waited_for)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     begin(stream);
@@ -254,8 +243,7 @@ test_a_capturing_stream_cannot_be_waited_for(void)
     check_invalidated(stream);
 }
 
-static void
-test_nothing_goes_into_a_capture_that_is_broken(void)
+TEST(nothing_goes_into_a_capture_that_is_broken)
 {
     int *x = device_memory(0);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -266,8 +254,7 @@ test_nothing_goes_into_a_capture_that_is_broken(void)
     check_invalidated(stream);
 }
 
-static void
-test_events_of_a_capture_cannot_be_waited_for_outside(void)
+TEST(events_of_a_capture_cannot_be_waited_for_outside)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaEvent_t inside = new_event();
@@ -277,8 +264,7 @@ test_events_of_a_capture_cannot_be_waited_for_outside(void)
     check_invalidated(stream);
 }
 
-static void
-test_a_capture_cannot_wait_for_what_is_outside(void)
+TEST(a_capture_cannot_wait_for_what_is_outside)
 {
     int *x = device_memory(0);
     cudaStream_t stream = new_stream(cudaStreamNonBlocking), other = new_stream(cudaStreamNonBlocking);
@@ -291,8 +277,7 @@ test_a_capture_cannot_wait_for_what_is_outside(void)
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-static void
-test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures(void)
+TEST(the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures)
 {
     int *x = device_memory(0);
     cudaStream_t blocking = new_stream(cudaStreamDefault), apart = new_stream(cudaStreamNonBlocking);
@@ -306,8 +291,7 @@ test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures(void)
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-static void
-test_the_legacy_stream_is_not_led_into_a_capture(void)
+TEST(the_legacy_stream_is_not_led_into_a_capture)
 {
     for (unsigned flags = 0; flags < 2; flags++) {
         cudaStream_t stream = new_stream(flags ? cudaStreamNonBlocking : cudaStreamDefault);
@@ -332,8 +316,7 @@ use_own_stream(void *given)
 }
 
 /* While one thread's is captured, another thread's runs what it is given; and it is a blocking one. */
-static void
-test_the_per_thread_stream_is_another_one_in_each_thread(void)
+TEST(the_per_thread_stream_is_another_one_in_each_thread)
 {
     int *x = device_memory(1);
     pthread_t thread;
@@ -369,8 +352,7 @@ allocation_of_another_thread(void)
     return result;
 }
 
-static void
-test_the_mode_says_whose_calls_may_break_a_capture(void)
+TEST(the_mode_says_whose_calls_may_break_a_capture)
 {
     void *memory = NULL;
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -405,8 +387,7 @@ end_elsewhere(void *given)
     return NULL;
 }
 
-static void
-test_a_capture_is_ended_by_the_thread_that_began_it(void)
+TEST(a_capture_is_ended_by_the_thread_that_began_it)
 {
     pthread_t thread;
     struct ending ending = {new_stream(cudaStreamNonBlocking), cudaSuccess};
@@ -414,29 +395,4 @@ test_a_capture_is_ended_by_the_thread_that_began_it(void)
     CHECK(pthread_create(&thread, NULL, end_elsewhere, &ending) == 0);
     pthread_join(thread, NULL);
     CHECK(ending.result == cudaErrorStreamCaptureWrongThread, "%d", ending.result);
-}
-
-int
-main(void)
-{
-    RUN(test_what_is_captured_runs_when_its_graph_is_launched);
-    RUN(test_a_launch_is_in_stream_order);
-    RUN(test_a_launch_outlives_its_graph);
-    RUN(test_launches_of_one_graph_are_in_order_on_any_streams);
-    RUN(test_memory_of_a_capture_is_there_in_every_launch);
-    RUN(test_a_graph_of_nothing_can_be_launched);
-    RUN(test_events_take_other_streams_into_a_capture_and_back);
-    RUN(test_a_stream_that_does_not_come_back_is_an_error);
-    RUN(test_the_legacy_stream_captures_nothing);
-    RUN(test_a_capture_that_was_not_begun_cannot_be_ended);
-    RUN(test_a_capturing_stream_cannot_be_waited_for);
-    RUN(test_nothing_goes_into_a_capture_that_is_broken);
-    RUN(test_events_of_a_capture_cannot_be_waited_for_outside);
-    RUN(test_a_capture_cannot_wait_for_what_is_outside);
-    RUN(test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures);
-    RUN(test_the_legacy_stream_is_not_led_into_a_capture);
-    RUN(test_the_per_thread_stream_is_another_one_in_each_thread);
-    RUN(test_the_mode_says_whose_calls_may_break_a_capture);
-    RUN(test_a_capture_is_ended_by_the_thread_that_began_it);
-    return check_report();
 }

@@ -1,10 +1,9 @@
 /* The part of the L2 that is set aside for memory that persists there. */
 #include <cuda_runtime_api.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 
-static void
-test_what_is_set_aside_is_told(void)
+TEST(what_is_set_aside_is_told)
 {
     size_t bytes = 1, most = 0;
     CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess); /* not 0 on every machine */
@@ -19,8 +18,7 @@ test_what_is_set_aside_is_told(void)
     CHECK(bytes == 0);
 }
 
-static void
-test_lines_are_given_back_and_the_part_stays_set_aside(void)
+TEST(lines_are_given_back_and_the_part_stays_set_aside)
 {
     size_t bytes = 0;
     CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 16) == cudaSuccess);
@@ -28,12 +26,4 @@ test_lines_are_given_back_and_the_part_stays_set_aside(void)
     CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess);
     CHECK(bytes >= 1 << 16);
     CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0) == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(test_what_is_set_aside_is_told);
-    RUN(test_lines_are_given_back_and_the_part_stays_set_aside);
-    return check_report();
 }

@@ -3,11 +3,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "made.h"
 
-static void
-test_device_memory_is_aligned(void)
+TEST(device_memory_is_aligned)
 {
     void *memory[3];
     for (int i = 0; i < 3; i++) {
@@ -19,8 +18,7 @@ test_device_memory_is_aligned(void)
         CHECK(cudaFree(memory[i]) == cudaSuccess);
 }
 
-static void
-test_nothing_is_a_null_pointer(void)
+TEST(nothing_is_a_null_pointer)
 {
     void *device = &device, *host = &host;
     CHECK(cudaMalloc(&device, 0) == cudaSuccess);
@@ -31,8 +29,7 @@ test_nothing_is_a_null_pointer(void)
     CHECK(cudaFreeHost(NULL) == cudaSuccess);
 }
 
-static void
-test_too_much_is_out_of_memory(void)
+TEST(too_much_is_out_of_memory)
 {
     void *memory;
     CHECK(cudaMalloc(&memory, (size_t)1 << 50) == cudaErrorMemoryAllocation);
@@ -41,8 +38,7 @@ test_too_much_is_out_of_memory(void)
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-static void
-test_what_was_not_allocated_cannot_be_freed(void)
+TEST(what_was_not_allocated_cannot_be_freed)
 {
     int host;
     void *device, *pinned;
@@ -58,8 +54,7 @@ test_what_was_not_allocated_cannot_be_freed(void)
     CHECK(cudaFreeHost(pinned) == cudaErrorInvalidValue);
 }
 
-static void
-test_pinned_memory_is_the_hosts(void)
+TEST(pinned_memory_is_the_hosts)
 {
     enum { BYTES = 5000 };
     unsigned char *memory;
@@ -87,8 +82,7 @@ fill_on_a_stream_that_goes(cudaEvent_t filled)
 }
 
 /* The only call that waits for all streams, those whose handles are gone too, and may be made while one captures. */
-static void
-test_the_blocking_free_waits_for_every_stream(void)
+TEST(the_blocking_free_waits_for_every_stream)
 {
     cudaEvent_t filled = new_event();
     void *memory;
@@ -100,8 +94,7 @@ test_the_blocking_free_waits_for_every_stream(void)
     CHECK(cudaEventDestroy(filled) == cudaSuccess);
 }
 
-static void
-test_the_blocking_free_waits_beside_a_capture(void)
+TEST(the_blocking_free_waits_beside_a_capture)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaStream_t captured = new_stream(cudaStreamNonBlocking);
@@ -118,8 +111,7 @@ test_the_blocking_free_waits_beside_a_capture(void)
     CHECK(cudaStreamDestroy(captured) == cudaSuccess && cudaEventDestroy(filled) == cudaSuccess);
 }
 
-static void
-test_memory_is_registered_once(void)
+TEST(memory_is_registered_once)
 {
     enum { BYTES = 1 << 16 };
     void *memory = aligned_alloc(4096, BYTES);
@@ -128,18 +120,4 @@ test_memory_is_registered_once(void)
     CHECK(cudaHostRegister(memory, BYTES, cudaHostRegisterDefault) == cudaErrorHostMemoryAlreadyRegistered);
     CHECK(cudaHostUnregister(memory) == cudaSuccess);
     free(memory);
-}
-
-int
-main(void)
-{
-    RUN(test_device_memory_is_aligned);
-    RUN(test_nothing_is_a_null_pointer);
-    RUN(test_too_much_is_out_of_memory);
-    RUN(test_what_was_not_allocated_cannot_be_freed);
-    RUN(test_pinned_memory_is_the_hosts);
-    RUN(test_the_blocking_free_waits_for_every_stream);
-    RUN(test_the_blocking_free_waits_beside_a_capture);
-    RUN(test_memory_is_registered_once);
-    return check_report();
 }

@@ -2,22 +2,20 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 #include "made.h"
 
 enum { BYTES = 1 << 16 };
 
-static void
-test_a_device_is_no_peer_of_one_that_is_not_there(void)
+TEST(a_device_is_no_peer_of_one_that_is_not_there)
 {
     int can = 1;
     CHECK(cudaDeviceCanAccessPeer(&can, 0, devices()) == cudaErrorInvalidDevice);
     CHECK(cudaDeviceEnablePeerAccess(devices(), 0) == cudaErrorInvalidDevice);
 }
 
-static void
-test_access_is_enabled_once_and_disabled_once(void)
+TEST(access_is_enabled_once_and_disabled_once)
 {
     int can = 0;
     if (devices() < 2 || cudaDeviceCanAccessPeer(&can, 0, 1) != cudaSuccess || !can)
@@ -29,8 +27,7 @@ test_access_is_enabled_once_and_disabled_once(void)
     CHECK(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
 }
 
-static void
-test_a_copy_between_devices_needs_no_access_and_follows_its_stream(void)
+TEST(a_copy_between_devices_needs_no_access_and_follows_its_stream)
 {
     static unsigned char received[BYTES];
     void *from, *to;
@@ -74,8 +71,7 @@ all_are(const void *memory, int byte)
     return received[0] == byte && memcmp(received, received + 1, BYTES - 1) == 0;
 }
 
-static void
-test_another_device_uses_a_pool_that_it_was_given(void)
+TEST(another_device_uses_a_pool_that_it_was_given)
 {
     cudaMemPool_t pool;
     void *theirs;
@@ -109,8 +105,7 @@ fill_from_device_1(void *memory, int value)
 }
 
 /* A driver was seen elsewhere to write nothing, and to report no error. */
-static void
-test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
+TEST(copies_between_devices_arrive_in_a_pool_that_another_device_was_given)
 {
     cudaMemPool_t pool;
     void *theirs;
@@ -131,8 +126,7 @@ test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given(void)
     CHECK(cudaFree(theirs) == cudaSuccess);
 }
 
-static void
-test_a_pools_own_device_and_one_that_is_not_there_are_no_others(void)
+TEST(a_pools_own_device_and_one_that_is_not_there_are_no_others)
 {
     cudaMemPool_t pool;
     struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = devices()},
@@ -143,16 +137,4 @@ test_a_pools_own_device_and_one_that_is_not_there_are_no_others(void)
     access = (struct cudaMemAccessDesc){.location = {.type = cudaMemLocationTypeDevice, .id = 0},
                                         .flags = cudaMemAccessFlagsProtNone};
     CHECK(cudaMemPoolSetAccess(pool, &access, 1) == cudaErrorInvalidDevice);
-}
-
-int
-main(void)
-{
-    RUN(test_a_device_is_no_peer_of_one_that_is_not_there);
-    RUN(test_access_is_enabled_once_and_disabled_once);
-    RUN(test_a_copy_between_devices_needs_no_access_and_follows_its_stream);
-    RUN(test_another_device_uses_a_pool_that_it_was_given);
-    RUN(test_copies_between_devices_arrive_in_a_pool_that_another_device_was_given);
-    RUN(test_a_pools_own_device_and_one_that_is_not_there_are_no_others);
-    return check_report();
 }

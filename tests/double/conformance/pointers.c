@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "made.h"
 
 enum { BYTES = 3 << 20 };
@@ -43,8 +43,7 @@ ask(PFN_cuPointerGetAttributes_v7000 function, const void *pointer)
     return answer;
 }
 
-static void
-test_a_device_pointer_has_a_range(void)
+TEST(a_device_pointer_has_a_range)
 {
     char *memory;
     CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
@@ -57,8 +56,7 @@ test_a_device_pointer_has_a_range(void)
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-static void
-test_pool_memory_has_a_range(void)
+TEST(pool_memory_has_a_range)
 {
     char *memory;
     CHECK(cudaMallocAsync((void **)&memory, BYTES, NULL) == cudaSuccess);
@@ -69,8 +67,7 @@ test_pool_memory_has_a_range(void)
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 
-static void
-test_pinned_memory_is_host_memory(void)
+TEST(pinned_memory_is_host_memory)
 {
     char *memory;
     CHECK(cudaMallocHost((void **)&memory, BYTES) == cudaSuccess);
@@ -81,8 +78,7 @@ test_pinned_memory_is_host_memory(void)
 }
 
 /* Each registration is a range of its own, also beside another one. */
-static void
-test_registered_memory_has_a_range(void)
+TEST(registered_memory_has_a_range)
 {
     char *memory = aligned_alloc(4096, 4 * 4096);
     CHECK(cudaHostRegister(memory, 2 * 4096, cudaHostRegisterPortable) == cudaSuccess);
@@ -97,8 +93,7 @@ test_registered_memory_has_a_range(void)
     free(memory);
 }
 
-static void
-test_ordinary_memory_is_unknown(void)
+TEST(ordinary_memory_is_unknown)
 {
     int host;
     CHECK(cudaFree(NULL) == cudaSuccess);
@@ -109,8 +104,7 @@ test_ordinary_memory_is_unknown(void)
     CHECK(ask(entry_point(), NULL).type == 0);
 }
 
-static void
-test_freed_memory_is_unknown(void)
+TEST(freed_memory_is_unknown)
 {
     void *memory;
     CHECK(cudaMalloc(&memory, (size_t)256 << 20) == cudaSuccess);
@@ -118,8 +112,7 @@ test_freed_memory_is_unknown(void)
     CHECK(ask(entry_point(), memory).type == 0);
 }
 
-static void
-test_memory_of_a_capture_is_unknown_before_its_graph_runs(void)
+TEST(memory_of_a_capture_is_unknown_before_its_graph_runs)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaGraph_t graph;
@@ -139,8 +132,7 @@ ask_here(void *memory)
     return NULL;
 }
 
-static void
-test_any_thread_may_ask(void)
+TEST(any_thread_may_ask)
 {
     void *memory;
     pthread_t thread;
@@ -150,8 +142,7 @@ test_any_thread_may_ask(void)
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-static void
-test_the_runtime_says_the_same(void)
+TEST(the_runtime_says_the_same)
 {
     int host;
     void *device, *pinned;
@@ -169,8 +160,7 @@ test_the_runtime_says_the_same(void)
     CHECK(cudaFree(device) == cudaSuccess && cudaFreeHost(pinned) == cudaSuccess);
 }
 
-static void
-test_an_unknown_driver_function_is_not_found(void)
+TEST(an_unknown_driver_function_is_not_found)
 {
     void *function = &function;
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
@@ -178,20 +168,4 @@ test_an_unknown_driver_function_is_not_found(void)
           cudaSuccess);
     CHECK(found == cudaDriverEntryPointSymbolNotFound, "%d", found);
     CHECK(function == NULL);
-}
-
-int
-main(void)
-{
-    RUN(test_a_device_pointer_has_a_range);
-    RUN(test_pool_memory_has_a_range);
-    RUN(test_pinned_memory_is_host_memory);
-    RUN(test_registered_memory_has_a_range);
-    RUN(test_ordinary_memory_is_unknown);
-    RUN(test_freed_memory_is_unknown);
-    RUN(test_memory_of_a_capture_is_unknown_before_its_graph_runs);
-    RUN(test_any_thread_may_ask);
-    RUN(test_the_runtime_says_the_same);
-    RUN(test_an_unknown_driver_function_is_not_found);
-    return check_report();
 }

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "made.h"
 
 enum { BYTES = 8 << 20 };
@@ -16,8 +16,7 @@ attribute(cudaMemPool_t pool, enum cudaMemPoolAttr name)
     return value;
 }
 
-static void
-test_memory_is_usable_in_its_stream(void)
+TEST(memory_is_usable_in_its_stream)
 {
     static unsigned char received[BYTES];
     cudaMemPool_t pool = new_pool(0);
@@ -36,8 +35,7 @@ test_memory_is_usable_in_its_stream(void)
     CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
-static void
-test_memory_is_usable_in_a_stream_that_waited(void)
+TEST(memory_is_usable_in_a_stream_that_waited)
 {
     unsigned char received = 0;
     cudaStream_t home = new_stream(cudaStreamNonBlocking), other = new_stream(cudaStreamNonBlocking);
@@ -55,8 +53,7 @@ test_memory_is_usable_in_a_stream_that_waited(void)
     CHECK(received == 9);
 }
 
-static void
-test_a_pool_counts_what_it_gives(void)
+TEST(a_pool_counts_what_it_gives)
 {
     cudaMemPool_t pool = new_pool(0);
     uint64_t threshold = UINT64_MAX;
@@ -81,8 +78,7 @@ test_a_pool_counts_what_it_gives(void)
     CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
-static void
-test_a_pool_without_a_threshold_keeps_nothing(void)
+TEST(a_pool_without_a_threshold_keeps_nothing)
 {
     cudaMemPool_t pool = new_pool(0);
     void *memory;
@@ -93,8 +89,7 @@ test_a_pool_without_a_threshold_keeps_nothing(void)
     CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
-static void
-test_too_much_is_out_of_memory(void)
+TEST(too_much_is_out_of_memory)
 {
     cudaMemPool_t pool = new_pool(0);
     void *memory;
@@ -105,8 +100,7 @@ test_too_much_is_out_of_memory(void)
     CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
-static void
-test_memory_outlives_its_pool(void)
+TEST(memory_outlives_its_pool)
 {
     cudaMemPool_t pool = new_pool(0);
     unsigned char received = 0;
@@ -120,8 +114,7 @@ test_memory_outlives_its_pool(void)
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 
-static void
-test_the_blocking_free_takes_it_too(void)
+TEST(the_blocking_free_takes_it_too)
 {
     void *memory;
     CHECK(cudaMallocAsync(&memory, BYTES, NULL) == cudaSuccess);
@@ -129,8 +122,7 @@ test_the_blocking_free_takes_it_too(void)
     CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-static void
-test_the_stream_ordered_free_takes_other_memory_too(void)
+TEST(the_stream_ordered_free_takes_other_memory_too)
 {
     void *memory;
     CHECK(cudaMalloc(&memory, BYTES) == cudaSuccess);
@@ -139,8 +131,7 @@ test_the_stream_ordered_free_takes_other_memory_too(void)
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 
-static void
-test_what_is_refused(void)
+TEST(what_is_refused)
 {
     struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -156,27 +147,10 @@ test_what_is_refused(void)
     CHECK(cudaFreeAsync(memory, NULL) == cudaErrorInvalidValue);
 }
 
-static void
-test_nothing(void)
+TEST(nothing)
 {
     void *memory = &memory;
     CHECK(cudaMallocAsync(&memory, 0, NULL) == cudaSuccess);
     CHECK(memory == NULL);
     CHECK(cudaFreeAsync(NULL, NULL) == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(test_memory_is_usable_in_its_stream);
-    RUN(test_memory_is_usable_in_a_stream_that_waited);
-    RUN(test_a_pool_counts_what_it_gives);
-    RUN(test_a_pool_without_a_threshold_keeps_nothing);
-    RUN(test_too_much_is_out_of_memory);
-    RUN(test_memory_outlives_its_pool);
-    RUN(test_the_blocking_free_takes_it_too);
-    RUN(test_the_stream_ordered_free_takes_other_memory_too);
-    RUN(test_what_is_refused);
-    RUN(test_nothing);
-    return check_report();
 }

@@ -115,8 +115,7 @@ queue_wait_after_store(const struct arrays *x)
     return launch_next(x, wait_after_store);
 }
 
-static void
-test_a_kernel_that_waits_comes_after_the_one_ahead(void)
+TEST(a_kernel_that_waits_comes_after_the_one_ahead)
 {
     if (!supported())
         return;
@@ -125,8 +124,7 @@ test_a_kernel_that_waits_comes_after_the_one_ahead(void)
     arrays_close(&x);
 }
 
-static void
-test_a_kernel_that_triggers_comes_after_the_one_ahead(void)
+TEST(a_kernel_that_triggers_comes_after_the_one_ahead)
 {
     if (!supported())
         return;
@@ -135,8 +133,7 @@ test_a_kernel_that_triggers_comes_after_the_one_ahead(void)
     arrays_close(&x);
 }
 
-static void
-test_a_kernel_without_the_attribute_comes_after_the_one_ahead(void)
+TEST(a_kernel_without_the_attribute_comes_after_the_one_ahead)
 {
     if (!supported())
         return;
@@ -145,8 +142,7 @@ test_a_kernel_without_the_attribute_comes_after_the_one_ahead(void)
     arrays_close(&x);
 }
 
-static void
-test_a_kernel_that_does_not_wait_is_there_too_early(void)
+TEST(a_kernel_that_does_not_wait_is_there_too_early)
 {
     if (!supported() || !kernels_overlap())
         return;
@@ -155,8 +151,7 @@ test_a_kernel_that_does_not_wait_is_there_too_early(void)
     arrays_close(&x);
 }
 
-static void
-test_a_kernel_that_waits_after_its_loads_has_old_values(void)
+TEST(a_kernel_that_waits_after_its_loads_has_old_values)
 {
     if (!supported() || !kernels_overlap())
         return;
@@ -165,8 +160,7 @@ test_a_kernel_that_waits_after_its_loads_has_old_values(void)
     arrays_close(&x);
 }
 
-static void
-test_a_kernel_that_waits_after_a_store_has_overwritten_what_was_to_be_read(void)
+TEST(a_kernel_that_waits_after_a_store_has_overwritten_what_was_to_be_read)
 {
     if (!supported() || !kernels_overlap())
         return;
@@ -197,8 +191,7 @@ graph_rounds_wrong(const struct arrays *x, queue_next *queue)
     return wrong;
 }
 
-static void
-test_a_captured_kernel_that_waits_comes_after_the_one_ahead(void)
+TEST(a_captured_kernel_that_waits_comes_after_the_one_ahead)
 {
     if (!supported())
         return;
@@ -210,8 +203,7 @@ test_a_captured_kernel_that_waits_comes_after_the_one_ahead(void)
     arrays_close(&y);
 }
 
-static void
-test_a_captured_kernel_that_does_not_wait_is_there_too_early(void)
+TEST(a_captured_kernel_that_does_not_wait_is_there_too_early)
 {
     if (!supported() || !kernels_overlap())
         return;
@@ -221,8 +213,7 @@ test_a_captured_kernel_that_does_not_wait_is_there_too_early(void)
 }
 
 /* A chain of which every link overlaps with the next: each wait is for one kernel, and through it for all before. */
-static void
-test_a_chain_of_kernels_that_wait_is_in_order(void)
+TEST(a_chain_of_kernels_that_wait_is_in_order)
 {
     if (!supported())
         return;
@@ -243,8 +234,7 @@ test_a_chain_of_kernels_that_wait_is_in_order(void)
 }
 
 /* Waiting for the stream waits for all of it, also where the last kernel waited for nothing. */
-static void
-test_the_streams_end_is_after_what_a_kernel_did_not_wait_for(void)
+TEST(the_streams_end_is_after_what_a_kernel_did_not_wait_for)
 {
     if (!supported())
         return;
@@ -260,8 +250,7 @@ test_the_streams_end_is_after_what_a_kernel_did_not_wait_for(void)
 }
 
 /* And so does a kernel without the attribute. */
-static void
-test_an_ordinary_kernel_is_after_what_the_one_ahead_did_not_wait_for(void)
+TEST(an_ordinary_kernel_is_after_what_the_one_ahead_did_not_wait_for)
 {
     if (!supported())
         return;
@@ -275,21 +264,4 @@ test_an_ordinary_kernel_is_after_what_the_one_ahead_did_not_wait_for(void)
         CHECK(others(x.c, 3 * value) == 0, "round %d", round);
     }
     arrays_close(&x);
-}
-
-int
-main(void)
-{
-    RUN(test_a_kernel_that_waits_comes_after_the_one_ahead);
-    RUN(test_a_kernel_that_triggers_comes_after_the_one_ahead);
-    RUN(test_a_kernel_without_the_attribute_comes_after_the_one_ahead);
-    RUN(test_a_kernel_that_does_not_wait_is_there_too_early);
-    RUN(test_a_kernel_that_waits_after_its_loads_has_old_values);
-    RUN(test_a_kernel_that_waits_after_a_store_has_overwritten_what_was_to_be_read);
-    RUN(test_a_captured_kernel_that_waits_comes_after_the_one_ahead);
-    RUN(test_a_captured_kernel_that_does_not_wait_is_there_too_early);
-    RUN(test_a_chain_of_kernels_that_wait_is_in_order);
-    RUN(test_the_streams_end_is_after_what_a_kernel_did_not_wait_for);
-    RUN(test_an_ordinary_kernel_is_after_what_the_one_ahead_did_not_wait_for);
-    return check_report();
 }

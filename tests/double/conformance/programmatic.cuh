@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 #include "cuda/lab/latency.h"
 #include "cuda/lab/ptx.cuh"

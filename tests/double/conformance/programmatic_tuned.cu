@@ -39,8 +39,7 @@ queue_tuned_misaligned(const struct arrays *x)
     return add_launch(&call);
 }
 
-static void
-test_tuned_comes_after_the_one_ahead(void)
+TEST(tuned_comes_after_the_one_ahead)
 {
     if (!supported())
         return;
@@ -70,8 +69,7 @@ pass_by(float *elsewhere, bool trigger)
 
 /* A kernel's wait is for the one ahead, which has not ended before all ahead of it have: also where it did not wait for
  * them, as other libraries' kernels may. The double does not promise that; a GPU keeps it. */
-static void
-test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing(void)
+TEST(tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing)
 {
 #if !VECADD_DOUBLE
     if (!supported())
@@ -94,8 +92,7 @@ test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing(void
 }
 
 /* The legacy default stream comes after what is queued on the blocking streams, and they come after it. */
-static void
-test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next(void)
+TEST(tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next)
 {
     if (!supported())
         return;
@@ -115,13 +112,4 @@ test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what
     CHECK(cudaStreamDestroy(blocking.stream) == cudaSuccess);
     CHECK(cudaFree(legacy.a) == cudaSuccess && cudaFree(legacy.b) == cudaSuccess);
     CHECK(cudaFree(legacy.c) == cudaSuccess && cudaFree(legacy.seen) == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(test_tuned_comes_after_the_one_ahead);
-    RUN(test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing);
-    RUN(test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next);
-    return check_report();
 }

@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "cuda/kernels.h"
 
 enum { COMPONENTS = 1000, BYTES = COMPONENTS * sizeof(float) };
@@ -33,8 +33,7 @@ add_and_wait(const float *a, const float *b, float *c)
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 
-static void
-test_page_locked_memory_has_an_address_for_the_device(void)
+TEST(page_locked_memory_has_an_address_for_the_device)
 {
     char *memory, *device = NULL;
     CHECK(cudaHostAlloc((void **)&memory, BYTES, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess);
@@ -45,8 +44,7 @@ test_page_locked_memory_has_an_address_for_the_device(void)
     CHECK(cudaFreeHost(memory) == cudaSuccess);
 }
 
-static void
-test_memory_that_is_not_page_locked_has_none(void)
+TEST(memory_that_is_not_page_locked_has_none)
 {
     static char host[BYTES];
     void *device;
@@ -55,8 +53,7 @@ test_memory_that_is_not_page_locked_has_none(void)
     CHECK(cudaHostGetDevicePointer(&device, NULL, 0) == cudaErrorInvalidValue);
 }
 
-static void
-test_the_address_takes_no_flags(void)
+TEST(the_address_takes_no_flags)
 {
     void *memory, *device;
     CHECK(cudaMallocHost(&memory, BYTES) == cudaSuccess);
@@ -65,8 +62,7 @@ test_the_address_takes_no_flags(void)
     CHECK(cudaFreeHost(memory) == cudaSuccess);
 }
 
-static void
-test_a_kernel_adds_page_locked_memory_in_place(void)
+TEST(a_kernel_adds_page_locked_memory_in_place)
 {
     float *host, *device;
     CHECK(cudaMallocHost((void **)&host, 3 * BYTES) == cudaSuccess);
@@ -77,8 +73,7 @@ test_a_kernel_adds_page_locked_memory_in_place(void)
     CHECK(cudaFreeHost(host) == cudaSuccess);
 }
 
-static void
-test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait(void)
+TEST(managed_memory_is_the_hosts_before_a_launch_and_after_the_wait)
 {
     float *a, *b, *c;
     CHECK(cudaMallocManaged((void **)&a, BYTES, cudaMemAttachGlobal) == cudaSuccess);
@@ -92,8 +87,7 @@ test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait(void)
     CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess && cudaFree(c) == cudaSuccess);
 }
 
-static void
-test_managed_memory_says_what_it_is(void)
+TEST(managed_memory_says_what_it_is)
 {
     void *memory;
     struct cudaPointerAttributes attributes;
@@ -105,32 +99,16 @@ test_managed_memory_says_what_it_is(void)
     CHECK(cudaFree(memory) == cudaErrorInvalidValue);
 }
 
-static void
-test_managed_memory_has_a_flag(void)
+TEST(managed_memory_has_a_flag)
 {
     void *memory;
     CHECK(cudaMallocManaged(&memory, BYTES, 0) == cudaErrorInvalidValue);
 }
 
-static void
-test_a_device_says_whether_it_has_managed_memory(void)
+TEST(a_device_says_whether_it_has_managed_memory)
 {
     int managed = -1, concurrent = -1;
     CHECK(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0) == cudaSuccess && managed == 1);
     CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0) == cudaSuccess);
     CHECK(concurrent == 0 || concurrent == 1, "%d", concurrent);
-}
-
-int
-main(void)
-{
-    RUN(test_page_locked_memory_has_an_address_for_the_device);
-    RUN(test_memory_that_is_not_page_locked_has_none);
-    RUN(test_the_address_takes_no_flags);
-    RUN(test_a_kernel_adds_page_locked_memory_in_place);
-    RUN(test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait);
-    RUN(test_managed_memory_says_what_it_is);
-    RUN(test_managed_memory_has_a_flag);
-    RUN(test_a_device_says_whether_it_has_managed_memory);
-    return check_report();
 }

@@ -5,14 +5,13 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "large_memory.h"
 #include "made.h"
 
 enum { ROUNDS = 8 };
 
-static void
-test_work_of_one_stream_is_in_order(void)
+TEST(work_of_one_stream_is_in_order)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -25,8 +24,7 @@ test_work_of_one_stream_is_in_order(void)
     }
 }
 
-static void
-test_the_legacy_stream_waits_for_blocking_streams(void)
+TEST(the_legacy_stream_waits_for_blocking_streams)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t stream;
@@ -39,8 +37,7 @@ test_the_legacy_stream_waits_for_blocking_streams(void)
     }
 }
 
-static void
-test_blocking_streams_wait_for_the_legacy_stream(void)
+TEST(blocking_streams_wait_for_the_legacy_stream)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     cudaStream_t stream;
@@ -53,8 +50,7 @@ test_blocking_streams_wait_for_the_legacy_stream(void)
     }
 }
 
-static void
-test_the_per_thread_stream_is_a_blocking_one(void)
+TEST(the_per_thread_stream_is_a_blocking_one)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     for (int round = 1; round <= ROUNDS; round++) {
@@ -80,8 +76,7 @@ fill_and_copy_on_the_threads_own(void *given)
 }
 
 /* Although the thread has ended. */
-static void
-test_the_legacy_stream_waits_for_other_threads_streams(void)
+TEST(the_legacy_stream_waits_for_other_threads_streams)
 {
     unsigned char *x = device_memory(), *y = device_memory(), *z = device_memory();
     for (int round = 1; round <= ROUNDS; round++) {
@@ -95,8 +90,7 @@ test_the_legacy_stream_waits_for_other_threads_streams(void)
     }
 }
 
-static void
-test_a_query_says_ready_in_the_end(void)
+TEST(a_query_says_ready_in_the_end)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -110,8 +104,7 @@ test_a_query_says_ready_in_the_end(void)
     }
 }
 
-static void
-test_the_device_waits_for_every_stream(void)
+TEST(the_device_waits_for_every_stream)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -121,8 +114,7 @@ test_the_device_waits_for_every_stream(void)
     CHECK(last_byte(x) == 7);
 }
 
-static void
-test_work_outlives_its_stream(void)
+TEST(work_outlives_its_stream)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream;
@@ -134,8 +126,7 @@ test_work_outlives_its_stream(void)
 }
 
 /* Its handle is gone, and only the legacy default stream and the device can still be asked to wait. */
-static void
-test_the_legacy_stream_waits_for_a_blocking_stream_that_is_gone(void)
+TEST(the_legacy_stream_waits_for_a_blocking_stream_that_is_gone)
 {
     unsigned char *x = device_memory(), *y = device_memory();
     for (int round = 1; round <= ROUNDS; round++) {
@@ -198,8 +189,7 @@ succeeds_on_a_stream_that_is_gone(cudaError_t (*call)(cudaStream_t))
 
 /* CUDA promises nothing of such a call. Those that were seen (an H100, driver 580) ended the process, as the double's
  * do. */
-static void
-test_no_call_succeeds_on_a_stream_that_is_gone(void)
+TEST(no_call_succeeds_on_a_stream_that_is_gone)
 {
     CHECK(!succeeds_on_a_stream_that_is_gone(ask_whether_it_captures));
     CHECK(!succeeds_on_a_stream_that_is_gone(record_on));
@@ -207,8 +197,7 @@ test_no_call_succeeds_on_a_stream_that_is_gone(void)
     CHECK(!succeeds_on_a_stream_that_is_gone(fill_on));
 }
 
-static void
-test_a_stream_says_what_it_is(void)
+TEST(a_stream_says_what_it_is)
 {
     cudaStream_t stream;
     unsigned flags = 99;
@@ -224,28 +213,9 @@ test_a_stream_says_what_it_is(void)
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
-static void
-test_flags_and_handles_are_checked(void)
+TEST(flags_and_handles_are_checked)
 {
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, 0x40) == cudaErrorInvalidValue);
     CHECK(cudaStreamDestroy(NULL) == cudaErrorInvalidResourceHandle);
-}
-
-int
-main(void)
-{
-    RUN(test_work_of_one_stream_is_in_order);
-    RUN(test_the_legacy_stream_waits_for_blocking_streams);
-    RUN(test_blocking_streams_wait_for_the_legacy_stream);
-    RUN(test_the_per_thread_stream_is_a_blocking_one);
-    RUN(test_the_legacy_stream_waits_for_other_threads_streams);
-    RUN(test_a_query_says_ready_in_the_end);
-    RUN(test_the_device_waits_for_every_stream);
-    RUN(test_work_outlives_its_stream);
-    RUN(test_the_legacy_stream_waits_for_a_blocking_stream_that_is_gone);
-    RUN(test_no_call_succeeds_on_a_stream_that_is_gone);
-    RUN(test_a_stream_says_what_it_is);
-    RUN(test_flags_and_handles_are_checked);
-    return check_report();
 }

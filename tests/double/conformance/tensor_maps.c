@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "../../c/check.h"
+#include "../../c/tests.h"
 #include "lab/base/rung.h"
 
 extern const struct rung rung_bulk_tensor_copy;
@@ -51,16 +51,14 @@ has_tensor_maps(void)
     return major >= 9;
 }
 
-static void
-test_the_driver_knows_the_function_since_12_0(void)
+TEST(the_driver_knows_the_function_since_12_0)
 {
     enum cudaDriverEntryPointQueryResult found;
     CHECK(entry_point("cuTensorMapEncodeTiled", 12000, &found) != NULL && found == cudaDriverEntryPointSuccess);
     CHECK(entry_point("cuTensorMapEncodeTiled", 11000, &found) == NULL && found != cudaDriverEntryPointSuccess);
 }
 
-static void
-test_what_a_map_may_describe(void)
+TEST(what_a_map_may_describe)
 {
     char *memory = NULL;
     if (!has_tensor_maps())
@@ -97,8 +95,7 @@ test_what_a_map_may_describe(void)
 }
 
 /* The block's box is 4 rows of 256 where the array has 3: the fourth comes as zeros, and the kernel does not hang. */
-static void
-test_a_box_that_hangs_over_the_last_row_arrives_whole(void)
+TEST(a_box_that_hangs_over_the_last_row_arrives_whole)
 {
     static unsigned numbers[3 * 256 + 5], sums[3 * 256 + 5];
     const size_t n = sizeof numbers / sizeof *numbers;
@@ -117,13 +114,4 @@ test_a_box_that_hangs_over_the_last_row_arrives_whole(void)
     for (size_t i = 0; i < n; i++)
         wrong += sums[i] != 2 * numbers[i];
     CHECK(wrong == 0, "%ld", wrong);
-}
-
-int
-main(void)
-{
-    RUN(test_the_driver_knows_the_function_since_12_0);
-    RUN(test_what_a_map_may_describe);
-    RUN(test_a_box_that_hangs_over_the_last_row_arrives_whole);
-    return check_report();
 }
