@@ -6,8 +6,6 @@ process (CUDA's global mode, which PyTorch uses). What PyTorch and CuPy capture 
 
 import gc
 import importlib
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE, memory_grown
 from foreign import DLPackArray, ForeignArray, ForeignStream, Lent, open_driver
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -317,9 +316,7 @@ def test_another_threads_sum_does_not_become_part_of_a_capture(driver, foreign, 
     driver.synchronize(0)
     with driver.capture(stream) as graph:
         vecadd.add(added(many, x, vecadd.add(y0, 0)), 0, out)
-        thread = threading.Thread(target=lambda: vecadd.add(apart, apart, theirs))
-        thread.start()
-        thread.join()
+        run_together(lambda: vecadd.add(apart, apart, theirs))
     driver.synchronize(0)
     assert_same_values(theirs.numpy(), 2 * (A + 1))
     driver.launch(graph[0], stream)
@@ -409,12 +406,6 @@ def call_and_drop(call, work):
     call(work)
 
 
-def in_another_thread(work):
-    """Its result, or what it raises."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result(60)
-
-
 def test_a_capture_goes_on_while_another_thread_calls(device, child):
     """In a process without JAX's threads, which other tests may have started: they end captures of the whole process.
     If it fails, its output ends with the name of the call."""
@@ -432,7 +423,7 @@ def go_on_beside(name):
     call(work)
     with driver.capture(stream, whole_process=True) as graph:
         vecadd.add(x, y, out)
-        in_another_thread(partial(call_and_drop, call, work))
+        run_together(partial(call_and_drop, call, work))
         gc.collect()
         vecadd.add(out, y, out)
     driver.launch(graph[0], stream)

@@ -1,11 +1,11 @@
 """DeviceArray: an array in a GPU's memory that knows its shape and dtype, adds, and goes back to NumPy."""
 
 import operator
-import threading
 
 import numpy as np
 import pytest
 from arrays import DTYPES, NUMPY_DTYPES, assert_same_values, values
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -206,9 +206,7 @@ def test_it_is_not_made_by_hand():
 def test_it_may_be_dropped_by_another_thread(device):
     before = _core.memory_counts()
     arrays = [vecadd.to_device(np.zeros(1000))]
-    thread = threading.Thread(target=arrays.clear)
-    thread.start()
-    thread.join()
+    run_together(arrays.clear)
     assert _core.memory_counts() == before
 
 

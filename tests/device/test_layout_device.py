@@ -232,6 +232,12 @@ def test_axes_that_cannot_be_joined_are_walked_one_by_one_up_to_32(driver):
     assert_same_values(vecadd.add(x, y).numpy(), np.add(a, b))
 
 
+def test_operands_are_broadcast_to_a_larger_out(device):
+    out = vecadd.to_device(np.zeros((3, 4)))
+    assert vecadd.add(vecadd.to_device(np.arange(4.0)), 1, out) is out
+    assert_same_values(out.numpy(), np.broadcast_to(np.arange(4.0) + 1, (3, 4)))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "out"),
     [((3,), (4,), None), ((2, 3), (3, 2), None), ((3,), (1, 3), (3,)), ((2, 1), (1, 3), (2, 1)), ((3,), (3,), (4,)),

@@ -3,7 +3,6 @@
 import ctypes
 import gc
 import os
-import threading
 import time
 
 import numpy as np
@@ -13,6 +12,7 @@ from foreign import DLPackArray, take_deleter
 from forks import fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -88,9 +88,7 @@ def lend_ours(world):
     """To a consumer that lets go in a thread of its own, and to one that never takes it."""
     x = vecadd.to_device(X)
     capsules = [x.__dlpack__(max_version=(1, 0), stream=-1) for _ in range(2)]
-    thread = threading.Thread(target=take_deleter(capsules[0]))
-    thread.start()
-    thread.join()
+    run_together(take_deleter(capsules[0]))
 
 
 def fork_once(world):
@@ -138,10 +136,8 @@ def test_a_release_that_python_could_not_be_asked_for_leaves_room_to_ask_for_the
             pass
         deleters[0]()
 
-    for target in (fill_and_delete, deleters[1]):
-        thread = threading.Thread(target=target)
-        thread.start()
-        thread.join()
+    for call in (fill_and_delete, deleters[1]):
+        run_together(call)
     end = time.monotonic() + 60
     while double.live().device_blocks > before and time.monotonic() < end:
         pass

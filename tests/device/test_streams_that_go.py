@@ -9,6 +9,7 @@ import itertools
 import sys
 import threading
 import weakref
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
 from foreign import Borrowed, DLPackArray, ForeignArray, ForeignStream
+from threads import run_together
 
 import vecadd
 from vecadd import _core, interop
@@ -167,29 +169,21 @@ def test_an_adopted_sum_outlives_the_stream_that_its_operand_names(numba, double
     assert_same_values(target.numpy(), 2 * A)
 
 
-def borrow_and_add(cupy, driver, target, failed):
-    try:
-        for k in range(20):
-            x = numbers(driver, k)
-            with cupy.cuda.Stream(bool(k % 2)) as stream:
-                y = Borrowed(x, stream.ptr)
-                driver.copy(stream.ptr, target.pointer, y.pointer, A.nbytes)
-                total = vecadd.add(x, x, stream=stream.ptr)
-                del stream
-            del x, y
-            (total + total).numpy()
-    except BaseException as error:
-        failed.append(error)
+def borrow_and_add(cupy, driver, target):
+    for k in range(20):
+        x = numbers(driver, k)
+        with cupy.cuda.Stream(bool(k % 2)) as stream:
+            y = Borrowed(x, stream.ptr)
+            driver.copy(stream.ptr, target.pointer, y.pointer, A.nbytes)
+            total = vecadd.add(x, x, stream=stream.ptr)
+            del stream
+        del x, y
+        (total + total).numpy()
 
 
 def test_eight_threads_have_streams_of_their_own(cupy, driver):
-    failed, targets = [], [ForeignArray(driver, np.zeros_like(A)) for _ in range(8)]
-    threads = [threading.Thread(target=borrow_and_add, args=(cupy, driver, target, failed)) for target in targets]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    targets = [ForeignArray(driver, np.zeros_like(A)) for _ in range(8)]
+    run_together(*(partial(borrow_and_add, cupy, driver, target) for target in targets))
     for target in targets:
         assert_same_values(target.numpy(), A + 19)
 
@@ -214,9 +208,7 @@ def test_another_threads_capture_goes_on(cupy, double, driver, blocking, kept):
                 del y, total
             vecadd.release()
 
-        thread = threading.Thread(target=lend)
-        thread.start()
-        thread.join()
+        run_together(lend)
         vecadd.add(x, x, target, stream=captured)
     driver.launch(graph[0], captured)
     assert_same_values(target.numpy(), 2 * A)

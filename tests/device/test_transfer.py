@@ -19,6 +19,7 @@ from arrays import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -182,21 +183,14 @@ def test_an_overflow_is_of_its_own_call(device, n, kind):
 
 def test_several_threads_at_once(device):
     a = [values(np.dtype("int64"), 100_000, i) for i in range(4)]
-    got = [None] * 4
     start = threading.Barrier(4)
 
-    def work(i):
+    def work(x):
         start.wait()
         for _ in range(5):
-            got[i] = vecadd.add(a[i], a[i], device="cuda")
+            assert_same(vecadd.add(x, x, device="cuda"), x + x)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result, x in zip(got, a, strict=True):
-        assert_same(result, x + x)
+    run_together(*(partial(work, x) for x in a))
 
 
 def kept():

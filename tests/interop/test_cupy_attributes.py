@@ -173,33 +173,18 @@ def test_a_misaligned_array_goes_by_the_interface(cupy):
     assert_same_values(out.numpy(), a + a)
 
 
-class OnDevice:
-    """What CuPy's arrays have for a device: with it, another one is current."""
-
-    id = 0
-
-    def __enter__(self):
-        self.before = _fake.double.current_device(0)
-
-    def __exit__(self, *error):
-        _fake.double.current_device(self.before)
-
-
-def test_a_sum_is_made_where_the_operands_are_whatever_device_is_current(cupy, double, monkeypatch):
+def test_a_sum_is_made_where_the_operands_are_whatever_device_is_current(cupy, double, driver):
     def empty(shape, dtype):
         made_on.append(double.current_device())
         return cupy(np.zeros(shape, dtype))
 
     made_on: list[int] = []
     sys.modules["cupy"].empty = empty
-    monkeypatch.setattr(_fake, "double", double, raising=False)
     a = cupy(np.arange(N, dtype=np.float32))
-    a.device = OnDevice()
-    before = double.current_device(1)
-    try:
+    a.device = driver.on(0)  # with CuPy's device, another one is current
+    a.device.id = 0
+    with driver.on(1):
         got = vecadd.add(a, a)
-    finally:
-        double.current_device(before)
     assert made_on == [0]
     assert_same_values(got.numpy(), 2 * np.arange(N, dtype=np.float32))
 

@@ -233,7 +233,7 @@ def test_the_sums_of_a_list_have_their_own_pairs_dtypes(made, foreign):
 
 @pytest.mark.parametrize("elsewhere", ["the sum", "the current device"])
 def test_a_sum_that_would_be_on_another_device_is_made_by_torchs_public_function(
-    made, torch, foreign, double, monkeypatch, elsewhere
+    made, torch, foreign, double, driver, monkeypatch, elsewhere
 ):
     """The allocating function makes tensors on the current device."""
     _, met = made
@@ -247,11 +247,8 @@ def test_a_sum_that_would_be_on_another_device_is_made_by_torchs_public_function
     torch.empty_like, torch.contiguous_format = empty_like, None
     if elsewhere == "the sum":
         monkeypatch.setattr(met, "__init__", partialmethod(Tensor.__init__, device_id=1))
-    before = double.current_device(1 if elsewhere == "the current device" else -1)
-    try:
+    with driver.on(1 if elsewhere == "the current device" else 0):
         got = vecadd.add(a, a)
-    finally:
-        double.current_device(before)
     assert likes == [a]
     np.testing.assert_array_equal(total(got), A + A)
 
