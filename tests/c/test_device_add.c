@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "check.h"
 #include "cuda/kernels.h"
 #include "double.h"
 #include "failures.h"
@@ -12,6 +11,7 @@
 #include "gpu/graph.h"
 #include "gpu/stream.h"
 #include "sums.h"
+#include "tests.h"
 
 enum { DEVICE = 1, N = 500, TIMES = 20, SALT = 1 };
 
@@ -71,8 +71,7 @@ join_and_copy(void *given)
 
 /* Each stream waits for the thread's own other one, although another thread joins two streams between the record of an
  * event and the wait for it. */
-static void
-threads_may_join_streams_at_once(void)
+TEST(threads_may_join_streams_at_once)
 {
     enum { JOINERS = 3, ROUNDS = 15 };
     struct joiner joiners[JOINERS];
@@ -120,8 +119,7 @@ run_times(void *graph)
 }
 
 /* CUDA launches a graph for one thread at a time and does not say so to two: the double counts them as a fault. */
-static void
-threads_may_run_one_graph_at_once(void)
+TEST(threads_may_run_one_graph_at_once)
 {
     void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(DEVICE, 1);
     const struct plan plan = addition(x, one, x, stream);
@@ -140,8 +138,7 @@ threads_may_run_one_graph_at_once(void)
 }
 
 /* More bytes than the kernel's table has bits for. */
-static void
-a_long_addition_of_a_batch_is_cut_into_pieces(void)
+TEST(a_long_addition_of_a_batch_is_cut_into_pieces)
 {
     const size_t n = (size_t)BATCH_MOST_BYTES + 1000;
     struct status status;
@@ -261,8 +258,7 @@ add_as_a_planned_batch(struct status *status)
     return graph_of_batch(&graph, &batch, status) < 0 ? -1 : run_and_close(graph, status);
 }
 
-static void
-every_failure_is_told_and_leaves_nothing(void)
+TEST(every_failure_is_told_and_leaves_nothing)
 {
     static const struct {
         failing_work *work;
@@ -286,14 +282,4 @@ every_failure_is_told_and_leaves_nothing(void)
         for (const char *const *call = ways[i].calls; *call; call++)
             CHECK(fail_each_call(*call, cudaErrorUnknown, ways[i].work) > 0, "way %zu, %s", i, *call);
     CHECK(cudaGetLastError() == cudaSuccess);
-}
-
-int
-main(void)
-{
-    RUN(threads_may_join_streams_at_once);
-    RUN(threads_may_run_one_graph_at_once);
-    RUN(a_long_addition_of_a_batch_is_cut_into_pieces);
-    RUN(every_failure_is_told_and_leaves_nothing);
-    return check_report();
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "check.h"
 #include "host/add.h"
 #include "host_reference.h"
+#include "tests.h"
 
 /* A few pages between two guard pages. */
 enum { ROOM = 16 << 10 };
@@ -96,8 +96,7 @@ is_interesting(size_t bytes)
     return bytes <= 80 || beside <= 4;
 }
 
-static void
-every_level_adds_every_component_as_the_reference(void)
+TEST(every_level_adds_every_component_as_the_reference)
 {
     const struct rooms rooms = {guarded_room(), guarded_room(), guarded_room()};
     for (size_t level = 0; host_simd_levels[level]; level++) {
@@ -146,8 +145,7 @@ check_repeated(const struct rooms *rooms, const struct host_simd *simd, bool str
     CHECK(untouched, "%s component %d n %zu stream %d: bytes beside c", simd->name, component, n, streaming);
 }
 
-static void
-every_level_adds_one_element_to_an_array_of_any_length_at_any_address(void)
+TEST(every_level_adds_one_element_to_an_array_of_any_length_at_any_address)
 {
     const struct rooms rooms = {guarded_room(), guarded_room(), guarded_room()};
     for (size_t level = 0; host_simd_levels[level]; level++)
@@ -162,8 +160,7 @@ every_level_adds_one_element_to_an_array_of_any_length_at_any_address(void)
                                                beside);
 }
 
-static void
-one_element_raises_its_own_flags(void)
+TEST(one_element_raises_its_own_flags)
 {
     static const uint16_t values[] = {0,      0x8000, 1,      0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff,
                                       0xfbff, 0x4c00, 0x7c00, 0xfc00, 0x7e00, 0x7d00, 0x7f7f, 0x7f80};
@@ -182,8 +179,7 @@ one_element_raises_its_own_flags(void)
             }
 }
 
-static void
-the_callers_flags_stay_and_are_not_reported(void)
+TEST(the_callers_flags_stay_and_are_not_reported)
 {
     const float a[3] = {1, 2, 3}, big[3] = {3e38f, 3e38f, 3e38f};
     float c[3];
@@ -200,8 +196,7 @@ the_callers_flags_stay_and_are_not_reported(void)
     }
 }
 
-static void
-the_callers_rounding_is_kept(void)
+TEST(the_callers_rounding_is_kept)
 {
     enum { N = 37 };
     float a[N], b[N], c[N];
@@ -219,8 +214,7 @@ the_callers_rounding_is_kept(void)
     }
 }
 
-static void
-threads_and_streams_add_blocks_at_any_address(void)
+TEST(threads_and_streams_add_blocks_at_any_address)
 {
     enum { N = 300007 };
     static uint32_t a[N + 64], b[N + 64], c[N + 64], expected[N + 64];
@@ -245,8 +239,7 @@ threads_and_streams_add_blocks_at_any_address(void)
         }
 }
 
-static void
-shorter_vectors_are_the_next_levels_but_for_what_is_converted(void)
+TEST(shorter_vectors_are_the_next_levels_but_for_what_is_converted)
 {
     const struct host_schedule narrow = {.narrow = true}, wide = {.narrow = false};
     for (size_t level = 0; host_simd_levels[level]; level++)
@@ -260,8 +253,7 @@ shorter_vectors_are_the_next_levels_but_for_what_is_converted(void)
         }
 }
 
-static void
-one_flag_in_a_large_array_is_found(void)
+TEST(one_flag_in_a_large_array_is_found)
 {
     enum { N = 1 << 20 };
     static float a[N], b[N], c[N];
@@ -278,24 +270,8 @@ one_flag_in_a_large_array_is_found(void)
     }
 }
 
-static void
-nothing_is_read_for_no_elements(void)
+TEST(nothing_is_read_for_no_elements)
 {
     const struct host_schedule schedule = {.threads = 4, .wakes = true, .streaming = true, .block = 1};
     CHECK(host_add(&host_simd_c, &schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
-}
-
-int
-main(void)
-{
-    RUN(every_level_adds_every_component_as_the_reference);
-    RUN(every_level_adds_one_element_to_an_array_of_any_length_at_any_address);
-    RUN(one_element_raises_its_own_flags);
-    RUN(the_callers_flags_stay_and_are_not_reported);
-    RUN(the_callers_rounding_is_kept);
-    RUN(threads_and_streams_add_blocks_at_any_address);
-    RUN(shorter_vectors_are_the_next_levels_but_for_what_is_converted);
-    RUN(one_flag_in_a_large_array_is_found);
-    RUN(nothing_is_read_for_no_elements);
-    return check_report();
 }

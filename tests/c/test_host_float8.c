@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "check.h"
 #include "float8.h"
 #include "host/add.h"
+#include "tests.h"
 
 enum { PAIRS = 1 << 16 };
 
@@ -32,8 +32,7 @@ first_wrong(void)
     return i;
 }
 
-static void
-every_pair_is_rounded_once_at_every_level(void)
+TEST(every_pair_is_rounded_once_at_every_level)
 {
     fill();
     for (size_t level = 0; host_simd_levels[level]; level++) {
@@ -50,8 +49,7 @@ every_pair_is_rounded_once_at_every_level(void)
     }
 }
 
-static void
-an_element_by_itself_is_added_as_in_a_vector(void)
+TEST(an_element_by_itself_is_added_as_in_a_vector)
 {
     fill();
     for (size_t level = 0; host_simd_levels[level]; level++)
@@ -63,8 +61,7 @@ an_element_by_itself_is_added_as_in_a_vector(void)
 }
 
 /* Sums are exact in float32, so that a mode decides but the sign of a zero that is the sum of unlike numbers. */
-static void
-the_callers_rounding_changes_no_value_and_no_flag_is_raised(void)
+TEST(the_callers_rounding_changes_no_value_and_no_flag_is_raised)
 {
     static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     const struct host_schedule schedule = {.threads = 1, .block = PAIRS};
@@ -80,13 +77,4 @@ the_callers_rounding_changes_no_value_and_no_flag_is_raised(void)
                     c[k] &= 0x7f;
             CHECK(first_wrong() == PAIRS, "%s, mode %zu", host_simd_levels[level]->name, i);
         }
-}
-
-int
-main(void)
-{
-    RUN(every_pair_is_rounded_once_at_every_level);
-    RUN(an_element_by_itself_is_added_as_in_a_vector);
-    RUN(the_callers_rounding_changes_no_value_and_no_flag_is_raised);
-    return check_report();
 }

@@ -1,11 +1,10 @@
 /* The host's limit is an addition: of any length, exact, and of nothing else. */
 #include <stdint.h>
 
-#include "check.h"
 #include "lab/base/probes.h"
+#include "tests.h"
 
-static void
-the_host_limit_is_found_for_any_length_and_thread_count(void)
+TEST(the_host_limit_is_found_for_any_length_and_thread_count)
 {
     static const size_t lengths[] = {0, 1, 15, 16, 1000, 70000, 300000};
     static uint32_t a[300001], b[300001], c[300001];
@@ -22,8 +21,7 @@ the_host_limit_is_found_for_any_length_and_thread_count(void)
         }
 }
 
-static void
-the_host_limit_adds_every_word_and_no_other(void)
+TEST(the_host_limit_adds_every_word_and_no_other)
 {
     static uint32_t a[70001], b[70001], c[70002];
     struct status status;
@@ -37,12 +35,4 @@ the_host_limit_adds_every_word_and_no_other(void)
     CHECK(c[0] == 0 && c[70001] == 0);
     for (size_t i = 0; i < 70000; i++)
         CHECK(c[i + 1] == a[i] + b[i], "word %zu", i);
-}
-
-int
-main(void)
-{
-    RUN(the_host_limit_is_found_for_any_length_and_thread_count);
-    RUN(the_host_limit_adds_every_word_and_no_other);
-    return check_report();
 }

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "check.h"
 #include "host/add.h"
 #include "host_reference.h"
+#include "tests.h"
 
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { MODES = sizeof modes / sizeof *modes };
@@ -109,8 +109,7 @@ check_blocks(const struct host_simd *simd, const struct short_float *type, int m
     CHECK(kept == EVERY / BLOCK);
 }
 
-static void
-sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode(void)
+TEST(sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode)
 {
     static struct expected expected[EVERY];
     for (int which = 0; which < 2; which++) {
@@ -180,8 +179,7 @@ check_pairs(const struct host_simd *simd, enum component component, const void *
         }
 }
 
-static void
-wider_floats_are_rounded_as_the_caller_rounds(void)
+TEST(wider_floats_are_rounded_as_the_caller_rounds)
 {
     for (size_t level = 0; host_simd_levels[level]; level++) {
         const struct host_simd *simd = host_simd_levels[level];
@@ -190,12 +188,4 @@ wider_floats_are_rounded_as_the_caller_rounds(void)
         check_pairs(simd, COMPONENT_F32, values_f32, sizeof values_f32 / sizeof *values_f32);
         check_pairs(simd, COMPONENT_F64, values_f64, sizeof values_f64 / sizeof *values_f64);
     }
-}
-
-int
-main(void)
-{
-    RUN(sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode);
-    RUN(wider_floats_are_rounded_as_the_caller_rounds);
-    return check_report();
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "host/add.h"
+#include "tests.h"
 
 static void
 with_threads(const char *threads)
@@ -13,8 +13,7 @@ with_threads(const char *threads)
     unsetenv("VECADD_WAKE_BYTES");
 }
 
-static void
-small_arrays_stay_on_one_thread_with_ordinary_stores(void)
+TEST(small_arrays_stay_on_one_thread_with_ordinary_stores)
 {
     with_threads("16");
     for (enum component component = 0; component < COMPONENT_COUNT; component++) {
@@ -25,8 +24,7 @@ small_arrays_stay_on_one_thread_with_ordinary_stores(void)
     }
 }
 
-static void
-large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
+TEST(large_arrays_get_all_threads_and_streaming_stores_unless_in_place)
 {
     with_threads("16");
     const struct host_schedule apart = host_schedule_for(COMPONENT_F32, (size_t)1 << 28, false);
@@ -35,8 +33,7 @@ large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
     CHECK(in_place.threads == 16 && in_place.wakes && !in_place.streaming);
 }
 
-static void
-what_fits_the_caches_has_ordinary_stores(void)
+TEST(what_fits_the_caches_has_ordinary_stores)
 {
     with_threads("1");
     for (size_t n = 1; 3 * n * sizeof(float) < (size_t)16 << 20; n = n * 5 / 4 + 1)
@@ -50,8 +47,7 @@ schedule_moving(size_t n, size_t moved, bool short_rows)
         &(struct host_request){.component = COMPONENT_I8, .n = n, .moved = moved, .unit = 1, .short_rows = short_rows});
 }
 
-static void
-what_is_repeated_needs_no_room_in_a_cache(void)
+TEST(what_is_repeated_needs_no_room_in_a_cache)
 {
     with_threads("1");
     const size_t n = (size_t)6 << 20;
@@ -61,8 +57,7 @@ what_is_repeated_needs_no_room_in_a_cache(void)
 }
 
 /* The last size with ordinary stores, for one thread and for several. */
-static void
-streaming_begins_where_three_arrays_exceed_the_threads_caches(void)
+TEST(streaming_begins_where_three_arrays_exceed_the_threads_caches)
 {
     static const char *const threads[] = {"1", "2", "16"};
     for (int i = 0; i < 3; i++) {
@@ -79,8 +74,7 @@ streaming_begins_where_three_arrays_exceed_the_threads_caches(void)
     }
 }
 
-static void
-sums_between_have_the_threads_that_are_awake(void)
+TEST(sums_between_have_the_threads_that_are_awake)
 {
     with_threads("16");
     const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 15, false);
@@ -91,8 +85,7 @@ sums_between_have_the_threads_that_are_awake(void)
     CHECK(host_schedule_for(COMPONENT_F32, 1 << 17, false).wakes);
 }
 
-static void
-four_threads_are_woken_for_a_quarter_of_what_three_are(void)
+TEST(four_threads_are_woken_for_a_quarter_of_what_three_are)
 {
     static const char *const threads[] = {"3", "4"};
     static const size_t wake[] = {2 << 20, 512 << 10};
@@ -108,8 +101,7 @@ four_threads_are_woken_for_a_quarter_of_what_three_are(void)
     }
 }
 
-static void
-fewer_than_four_threads_stream_a_sum_that_moves(void)
+TEST(fewer_than_four_threads_stream_a_sum_that_moves)
 {
     with_threads("3");
     const struct host_thresholds *from = host_thresholds();
@@ -122,8 +114,7 @@ fewer_than_four_threads_stream_a_sum_that_moves(void)
     CHECK(schedule_moving(from->moved, 3 * from->moved, true).moved == NOT_STREAMED, "short rows");
 }
 
-static void
-four_threads_stream_by_size_alone(void)
+TEST(four_threads_stream_by_size_alone)
 {
     with_threads("4");
     CHECK(host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).moved == NOT_STREAMED);
@@ -144,8 +135,7 @@ store_streaming(const void *a, const void *b, void *c, size_t n)
     streamed++;
 }
 
-static void
-outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not(void)
+TEST(outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not)
 {
     static char out[5][64];
     const struct host_simd simd = {.add[COMPONENT_I8] = store_plainly, .stream[COMPONENT_I8] = store_streaming};
@@ -161,8 +151,7 @@ outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not(voi
     }
 }
 
-static void
-vecadd_wake_bytes_says_from_which_size_on_workers_are_woken(void)
+TEST(vecadd_wake_bytes_says_from_which_size_on_workers_are_woken)
 {
     with_threads("16");
     setenv("VECADD_WAKE_BYTES", "40000", 1);
@@ -172,8 +161,7 @@ vecadd_wake_bytes_says_from_which_size_on_workers_are_woken(void)
     CHECK(host_schedule_for(COMPONENT_I8, 40000, false).threads == 2);
 }
 
-static void
-another_text_in_vecadd_wake_bytes_is_ignored(void)
+TEST(another_text_in_vecadd_wake_bytes_is_ignored)
 {
     static const char *const texts[] = {"-1", "1e6", "64K", " 5", "99999999999999999999"};
     with_threads("2");
@@ -186,8 +174,7 @@ another_text_in_vecadd_wake_bytes_is_ignored(void)
     CHECK(host_invalid_wake_variable() == NULL);
 }
 
-static void
-sums_that_leave_the_first_cache_have_the_shorter_vectors(void)
+TEST(sums_that_leave_the_first_cache_have_the_shorter_vectors)
 {
     with_threads("1");
     unsetenv("VECADD_SIMD");
@@ -199,16 +186,14 @@ sums_that_leave_the_first_cache_have_the_shorter_vectors(void)
           host_schedule_forced(COMPONENT_I8, from, 1, false).narrow);
 }
 
-static void
-a_level_that_is_named_is_that_of_every_size(void)
+TEST(a_level_that_is_named_is_that_of_every_size)
 {
     with_threads("1");
     setenv("VECADD_SIMD", host_simd_levels[0]->name, 1);
     CHECK(!host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).narrow);
 }
 
-static void
-every_thread_has_a_block(void)
+TEST(every_thread_has_a_block)
 {
     with_threads("200");
     for (size_t n = 1 << 13; n <= 1 << 24; n *= 2) {
@@ -219,8 +204,7 @@ every_thread_has_a_block(void)
     CHECK(host_schedule_for(COMPONENT_F32, 1 << 18, false).threads == (1 << 20) / (32 << 10));
 }
 
-static void
-blocks_are_whole_cache_lines_and_divide_addresses(void)
+TEST(blocks_are_whole_cache_lines_and_divide_addresses)
 {
     for (enum component component = 0; component < COMPONENT_COUNT; component++)
         for (size_t n = 1; n < (size_t)1 << 32; n = n * 3 + 1) {
@@ -229,32 +213,8 @@ blocks_are_whole_cache_lines_and_divide_addresses(void)
         }
 }
 
-static void
-caches_grow_with_their_level(void)
+TEST(caches_grow_with_their_level)
 {
     CHECK(host_cache_bytes(0) == 0 && host_cache_bytes(4) == 0);
     CHECK(host_cache_bytes(2) == 0 || host_cache_bytes(2) > host_cache_bytes(1));
-}
-
-int
-main(void)
-{
-    RUN(small_arrays_stay_on_one_thread_with_ordinary_stores);
-    RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
-    RUN(what_fits_the_caches_has_ordinary_stores);
-    RUN(what_is_repeated_needs_no_room_in_a_cache);
-    RUN(streaming_begins_where_three_arrays_exceed_the_threads_caches);
-    RUN(sums_between_have_the_threads_that_are_awake);
-    RUN(four_threads_are_woken_for_a_quarter_of_what_three_are);
-    RUN(fewer_than_four_threads_stream_a_sum_that_moves);
-    RUN(four_threads_stream_by_size_alone);
-    RUN(outputs_that_up_to_four_sums_take_turns_with_are_in_a_cache_and_five_are_not);
-    RUN(vecadd_wake_bytes_says_from_which_size_on_workers_are_woken);
-    RUN(another_text_in_vecadd_wake_bytes_is_ignored);
-    RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);
-    RUN(a_level_that_is_named_is_that_of_every_size);
-    RUN(every_thread_has_a_block);
-    RUN(blocks_are_whole_cache_lines_and_divide_addresses);
-    RUN(caches_grow_with_their_level);
-    return check_report();
 }

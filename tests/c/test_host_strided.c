@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/layout.h"
-#include "check.h"
 #include "host/add.h"
 #include "host/strided.h"
+#include "tests.h"
 
 enum { DIMENSIONS = 4, BYTES = 1 << 20, CASES = 400 };
 
@@ -109,8 +109,7 @@ planned(const struct strided *add, const void *x, const void *y, void *z)
     return plan;
 }
 
-static void
-random_rows_are_added_as_element_by_element(void)
+TEST(random_rows_are_added_as_element_by_element)
 {
     int taken = 0;
     for (int i = 0; i < BYTES / 2; i++) /* small numbers, whatever they are read as: no NaN, no two ways to round */
@@ -164,8 +163,7 @@ rows_of(size_t rows, size_t columns, ptrdiff_t step, ptrdiff_t step_of_c)
     return call;
 }
 
-static void
-what_would_be_slow_or_wrong_is_left_alone(void)
+TEST(what_would_be_slow_or_wrong_is_left_alone)
 {
     const char *at = a.bytes;
     const struct strided good = rows_of(10, 100, 400, 404);
@@ -187,19 +185,9 @@ what_would_be_slow_or_wrong_is_left_alone(void)
     CHECK(!host_strided_possible(&other, at, at, at), "out of another dtype than the sum");
 }
 
-static void
-rows_shorter_than_a_piece_are_not_streamed(void)
+TEST(rows_shorter_than_a_piece_are_not_streamed)
 {
     const struct strided wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
     CHECK(planned(&wide, NULL, NULL, NULL).schedule.streaming);
     CHECK(!planned(&narrow, NULL, NULL, NULL).schedule.streaming);
-}
-
-int
-main(void)
-{
-    RUN(random_rows_are_added_as_element_by_element);
-    RUN(what_would_be_slow_or_wrong_is_left_alone);
-    RUN(rows_shorter_than_a_piece_are_not_streamed);
-    return check_report();
 }

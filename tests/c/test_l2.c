@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "check.h"
 #include "cuda/kernels.h"
 #include "double.h"
 #include "gpu/launch_configs.h"
 #include "operands.h"
 #include "sums.h"
+#include "tests.h"
 
 enum { LINE = 128, ROOM = 1 << 20, MIB = 1 << 20 };
 
@@ -102,8 +102,7 @@ check_call(struct memory *m, enum component component, struct placement at, size
     CHECK(double_faults() == 0, "%s", what);
 }
 
-static void
-test_all_of_small_operands_is_demoted_for_every_alignment(void)
+TEST(all_of_small_operands_is_demoted_for_every_alignment)
 {
     static const size_t places[] = {0, 16, 48, 112, 4, 68, 124, 8};
     static const size_t lengths[] = {1, 31, 32, 100, 1000, 5003};
@@ -117,8 +116,7 @@ test_all_of_small_operands_is_demoted_for_every_alignment(void)
     memory_close(&m);
 }
 
-static void
-test_every_component_is_demoted(void)
+TEST(every_component_is_demoted)
 {
     struct memory m = memory_open(ROOM);
     for (enum component component = 0; component < COMPONENT_COUNT; component++) {
@@ -130,8 +128,7 @@ test_every_component_is_demoted(void)
 }
 
 /* Blocks run in an order that each seed chooses: a line that two blocks share is demoted after the later one. */
-static void
-test_lines_between_blocks_are_demoted_in_any_order(void)
+TEST(lines_between_blocks_are_demoted_in_any_order)
 {
     struct memory m = memory_open(ROOM);
     for (size_t n = 8000; n < 8040; n++)
@@ -139,8 +136,7 @@ test_lines_between_blocks_are_demoted_in_any_order(void)
     memory_close(&m);
 }
 
-static void
-test_only_the_end_is_demoted(void)
+TEST(only_the_end_is_demoted)
 {
     enum { N = 24000, END = 64 << 10, SLACK = 34 * 16 + LINE };
     struct memory m = memory_open(ROOM);
@@ -155,8 +151,7 @@ test_only_the_end_is_demoted(void)
     memory_close(&m);
 }
 
-static void
-test_nothing_is_demoted_where_nothing_is_to_be(void)
+TEST(nothing_is_demoted_where_nothing_is_to_be)
 {
     struct memory m = memory_open(ROOM);
     check_call(&m, COMPONENT_F32, (struct placement){0, 0, 0}, 0, 256, ROOM);
@@ -176,8 +171,7 @@ test_nothing_is_demoted_where_nothing_is_to_be(void)
 }
 
 /* The link's call, which alone asks for flags, neither keeps nor demotes lines, and is right for any alignment. */
-static void
-test_a_call_with_flags_loads_plainly(void)
+TEST(a_call_with_flags_loads_plainly)
 {
     enum { N = 1000 };
     struct memory m = memory_open(ROOM);
@@ -211,8 +205,7 @@ chosen(int capability, size_t l2, enum component component, size_t n)
 }
 
 /* An L2 of 50 MiB has a table of its own; what is a little larger goes by an H200's. */
-static void
-test_large_calls_keep_and_demote_lines_where_that_was_measured(void)
+TEST(large_calls_keep_and_demote_lines_where_that_was_measured)
 {
     static const struct {
         int l2; /* in MiB */
@@ -235,8 +228,7 @@ test_large_calls_keep_and_demote_lines_where_that_was_measured(void)
     }
 }
 
-static void
-test_dtypes_that_move_the_same_bytes_go_the_same_way(void)
+TEST(dtypes_that_move_the_same_bytes_go_the_same_way)
 {
     for (size_t bytes = 1 << 20; bytes <= (size_t)1 << 32; bytes *= 2) {
         const struct add_call wide = chosen(90, 60 * MIB, COMPONENT_F64, bytes / 8);
@@ -246,8 +238,7 @@ test_dtypes_that_move_the_same_bytes_go_the_same_way(void)
 }
 
 /* createpolicy does not assemble below 8.0; nothing was measured on the others. */
-static void
-test_other_capabilities_load_plainly(void)
+TEST(other_capabilities_load_plainly)
 {
     static const int others[] = {75, 80, 86, 89, 100, 120, 130};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -259,8 +250,7 @@ test_other_capabilities_load_plainly(void)
     }
 }
 
-static void
-test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
+TEST(every_row_of_a_table_can_be_launched_and_comes_in_order)
 {
     static const struct {
         int capability;
@@ -276,20 +266,4 @@ test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
                   "a config that keeps lines also demotes some");
         }
     }
-}
-
-int
-main(void)
-{
-    RUN(test_all_of_small_operands_is_demoted_for_every_alignment);
-    RUN(test_every_component_is_demoted);
-    RUN(test_lines_between_blocks_are_demoted_in_any_order);
-    RUN(test_only_the_end_is_demoted);
-    RUN(test_nothing_is_demoted_where_nothing_is_to_be);
-    RUN(test_a_call_with_flags_loads_plainly);
-    RUN(test_large_calls_keep_and_demote_lines_where_that_was_measured);
-    RUN(test_dtypes_that_move_the_same_bytes_go_the_same_way);
-    RUN(test_other_capabilities_load_plainly);
-    RUN(test_every_row_of_a_table_can_be_launched_and_comes_in_order);
-    return check_report();
 }

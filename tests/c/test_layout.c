@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/layout.h"
-#include "check.h"
+#include "tests.h"
 
 enum { CASES = 20000, MAX_AXES = 5, MAX_ELEMENTS = 4096 };
 
@@ -63,8 +63,7 @@ draw_strides(ssize_t *strides, int ndim, const ssize_t *shape, ssize_t itemsize,
     }
 }
 
-static void
-test_a_walk_meets_the_elements_that_the_shape_has(void)
+TEST(a_walk_meets_the_elements_that_the_shape_has)
 {
     static struct element expected[MAX_ELEMENTS], met[MAX_ELEMENTS];
     for (int number = 0; number < CASES; number++) {
@@ -112,8 +111,7 @@ layout_of(int ndim, const ssize_t *shape, const ssize_t *a, const ssize_t *b, co
     return layout;
 }
 
-static void
-test_what_is_one_run_becomes_one_axis(void)
+TEST(what_is_one_run_becomes_one_axis)
 {
     static const ssize_t shape[] = {3, 4, 5}, orders[][3] = {{80, 20, 4}, {4, 12, 48}, {-80, -20, -4}, {20, -60, 4}};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -126,8 +124,7 @@ test_what_is_one_run_becomes_one_axis(void)
     CHECK(other.ndim > 1 && !layout_is_dense(&other, 1, 4) && layout_is_dense(&other, 0, 4));
 }
 
-static void
-test_overlap_is_told_by_the_lowest_and_the_highest_address(void)
+TEST(overlap_is_told_by_the_lowest_and_the_highest_address)
 {
     static const ssize_t shape[] = {10}, forwards[] = {4}, backwards[] = {-4};
     const struct layout same = layout_of(1, shape, forwards, forwards, forwards);
@@ -144,8 +141,7 @@ test_overlap_is_told_by_the_lowest_and_the_highest_address(void)
     CHECK(layout_overlaps(&against, 0, memory + 36, 4, memory - 36, 4));
 }
 
-static void
-test_an_array_that_laps_itself_is_told(void)
+TEST(an_array_that_laps_itself_is_told)
 {
     static const struct {
         ssize_t shape[2], strides[2];
@@ -158,8 +154,7 @@ test_an_array_that_laps_itself_is_told(void)
         CHECK(layout_has_internal_overlap(2, cases[i].shape, cases[i].strides, 4) == cases[i].laps, "case %zu", i);
 }
 
-static void
-test_bounds_are_counted_or_refused(void)
+TEST(bounds_are_counted_or_refused)
 {
     static const ssize_t shape[] = {3, 4}, strides[] = {-100, 8}, far[] = {SSIZE_MAX / 2, 8},
                          least[] = {-SSIZE_MAX - 1, 8};
@@ -171,8 +166,7 @@ test_bounds_are_counted_or_refused(void)
     CHECK(!layout_bounds(2, shape, least, 4, &low, &bytes));
 }
 
-static void
-test_elements_are_counted_or_the_shape_is_refused(void)
+TEST(elements_are_counted_or_the_shape_is_refused)
 {
     static const struct {
         ssize_t shape[3];
@@ -201,16 +195,4 @@ test_elements_are_counted_or_the_shape_is_refused(void)
     }
     size_t one;
     CHECK(layout_count(0, NULL, 16, &one) && one == 1);
-}
-
-int
-main(void)
-{
-    RUN(test_a_walk_meets_the_elements_that_the_shape_has);
-    RUN(test_what_is_one_run_becomes_one_axis);
-    RUN(test_overlap_is_told_by_the_lowest_and_the_highest_address);
-    RUN(test_an_array_that_laps_itself_is_told);
-    RUN(test_bounds_are_counted_or_refused);
-    RUN(test_elements_are_counted_or_the_shape_is_refused);
-    return check_report();
 }

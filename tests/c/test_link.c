@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "check.h"
 #include "gpu/device.h"
+#include "tests.h"
 
 static char folder[64];
 
@@ -33,8 +33,7 @@ is_about(double rate, double wanted)
     return rate > 0.999 * wanted && rate < 1.001 * wanted;
 }
 
-static void
-a_link_carries_its_transfers_on_all_lanes(void)
+TEST(a_link_carries_its_transfers_on_all_lanes)
 {
     snprintf(folder, sizeof folder, "/tmp/vecadd-link-XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
@@ -50,19 +49,10 @@ a_link_carries_its_transfers_on_all_lanes(void)
     remove(folder);
 }
 
-static void
-a_gpu_without_such_files_has_none(void)
+TEST(a_gpu_without_such_files_has_none)
 {
     int count;
     struct status status;
     CHECK(device_count(&count, &status) == 0 && device_link_rate(0) == 0);
     CHECK(device_link_rate(count) == 0, "nor one that is not there");
-}
-
-int
-main(void)
-{
-    RUN(a_link_carries_its_transfers_on_all_lanes);
-    RUN(a_gpu_without_such_files_has_none);
-    return check_report();
 }

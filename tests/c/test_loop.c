@@ -1,9 +1,9 @@
 /* Which calls of a loop of numpy.add vecadd adds, and how. */
 #include <stdint.h>
 
-#include "check.h"
 #include "choose/numpy_loop.h"
 #include "host/schedule.h"
+#include "tests.h"
 
 enum { MOST = 64 << 20 }; /* bytes */
 
@@ -24,8 +24,7 @@ plan_of(struct loop_call *call, struct addition *addition, size_t n, bool with_o
     return plan;
 }
 
-static void
-the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores(void)
+TEST(the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores)
 {
     int below = 0, ours = 0;
     for (int with_one = 0; with_one < 2; with_one++)
@@ -42,11 +41,4 @@ the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores(void)
             ours += plan.schedule.streaming;
         }
     CHECK(below > 0 && ours > 0);
-}
-
-int
-main(void)
-{
-    RUN(the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores);
-    return check_report();
 }

@@ -1,8 +1,8 @@
 /* What a route is chosen by: the formula's seconds, and whether operands overlap in part. Which calls take which route
  * and stream, tests/add/test_routes.py and tests/device say. */
 #include "base/overlap.h"
-#include "check.h"
 #include "choose/plan.h"
+#include "tests.h"
 
 static float x[64];
 
@@ -13,8 +13,7 @@ is_near(double seconds, double expected)
 }
 
 /* The arrays are 1e8 float32, whose measured times are beside the constants in choose/plan.c. */
-static void
-the_formula_predicts_each_route(void)
+TEST(the_formula_predicts_each_route)
 {
     static const struct {
         int threads;
@@ -35,20 +34,11 @@ the_formula_predicts_each_route(void)
     }
 }
 
-static void
-overlap_is_partial_between_none_and_all(void)
+TEST(overlap_is_partial_between_none_and_all)
 {
     CHECK(!overlaps_in_part(x, x, 16));
     CHECK(overlaps_in_part(x, x + 1, 16) && overlaps_in_part(x + 1, x, 16));
     CHECK(overlaps_in_part(x, x + 3, 16) && overlaps_in_part(x + 3, x, 16));
     CHECK(!overlaps_in_part(x, x + 4, 16) && !overlaps_in_part(x + 4, x, 16));
     CHECK(!overlaps_in_part(x, x + 1, 0));
-}
-
-int
-main(void)
-{
-    RUN(the_formula_predicts_each_route);
-    RUN(overlap_is_partial_between_none_and_all);
-    return check_report();
 }

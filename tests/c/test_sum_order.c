@@ -1,6 +1,6 @@
 /* sum_order.h: the strides of a new sum, as NumPy and PyTorch give them to theirs. */
 #include "base/addition.h"
-#include "check.h"
+#include "tests.h"
 
 enum { MAX_AXES = 4 };
 
@@ -45,8 +45,7 @@ view_of(const struct expected *expected, const ssize_t *strides, ssize_t *shape,
     return (struct layout_view){expected->ndim, shape, bytes, 8};
 }
 
-static void
-test_sums_have_the_rules_order(void)
+TEST(sums_have_the_rules_order)
 {
     for (size_t row = 0; row < sizeof table / sizeof *table; row++) {
         const struct expected *expected = &table[row];
@@ -63,8 +62,7 @@ test_sums_have_the_rules_order(void)
     }
 }
 
-static void
-test_operands_without_strides_are_in_c_order(void)
+TEST(operands_without_strides_are_in_c_order)
 {
     static const ssize_t shape[] = {2, 3, 4}, row[] = {4};
     const struct layout_view views[] = {{3, shape, NULL, 8}, {1, row, NULL, 8}};
@@ -74,12 +72,4 @@ test_operands_without_strides_are_in_c_order(void)
         CHECK(!output_order(rules[i], 3, shape, views, 8, strides));
         CHECK(strides[0] == 96 && strides[1] == 32 && strides[2] == 8);
     }
-}
-
-int
-main(void)
-{
-    RUN(test_sums_have_the_rules_order);
-    RUN(test_operands_without_strides_are_in_c_order);
-    return check_report();
 }

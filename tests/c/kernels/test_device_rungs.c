@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "check.h"
 #include "lab/base/rung.h"
 #include "lab/ladder/device_rung.h"
 #include "operands.h"
 #include "sums.h"
+#include "tests.h"
 
 enum { LONGEST = 100003, ROOM = LONGEST * 8 + 4 * MARGIN, SLOWEST = 1025 };
 
@@ -125,8 +125,7 @@ usual_call(const struct rung *rung, enum component component, size_t n, unsigned
     return call;
 }
 
-static void
-test_every_rung_adds_every_component_at_awkward_lengths(void)
+TEST(every_rung_adds_every_component_at_awkward_lengths)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
@@ -139,8 +138,7 @@ test_every_rung_adds_every_component_at_awkward_lengths(void)
     memory_close(&m);
 }
 
-static void
-test_every_rung_adds_with_every_block_size(void)
+TEST(every_rung_adds_with_every_block_size)
 {
     const struct rung *rung;
     static const size_t awkward[] = {3, 1025};
@@ -154,8 +152,7 @@ test_every_rung_adds_with_every_block_size(void)
     memory_close(&m);
 }
 
-static void
-test_every_rung_adds_many_components(void)
+TEST(every_rung_adds_many_components)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
@@ -171,8 +168,7 @@ test_every_rung_adds_many_components(void)
 }
 
 /* As misaligned as the rung allows: by a component, or by the alignment that it asks for. */
-static void
-test_every_rung_adds_misaligned_operands(void)
+TEST(every_rung_adds_misaligned_operands)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
@@ -189,8 +185,7 @@ test_every_rung_adds_misaligned_operands(void)
     memory_close(&m);
 }
 
-static void
-test_parameters_change_who_adds_and_not_what(void)
+TEST(parameters_change_who_adds_and_not_what)
 {
     static const struct {
         const char *rung;
@@ -246,8 +241,7 @@ test_parameters_change_who_adds_and_not_what(void)
 }
 
 /* The components after the last vector of 16 bytes, by each way that adds them. */
-static void
-test_every_tail_adds_what_the_vectors_leave(void)
+TEST(every_tail_adds_what_the_vectors_leave)
 {
     const struct rung *rung = rung_named("float4");
     struct memory m = memory_open(ROOM);
@@ -261,8 +255,7 @@ test_every_tail_adds_what_the_vectors_leave(void)
     memory_close(&m);
 }
 
-static void
-test_a_kernel_of_whole_vectors_refuses_other_lengths(void)
+TEST(a_kernel_of_whole_vectors_refuses_other_lengths)
 {
     const struct rung *rung = rung_named("float4");
     struct memory m = memory_open(ROOM);
@@ -275,8 +268,7 @@ test_a_kernel_of_whole_vectors_refuses_other_lengths(void)
 
 /* Rows of 1024 components in steps of 96, planes of 256 rows in steps of 3: what hangs over is the next row's or
  * plane's. */
-static void
-test_blocks_that_overhang_rows_and_planes_add_once(void)
+TEST(blocks_that_overhang_rows_and_planes_add_once)
 {
     struct memory m = memory_open(ROOM);
     struct rung_call call = {.component = COMPONENT_I8, .n = 600000, .block = 96, .params = {96, 1}};
@@ -287,8 +279,7 @@ test_blocks_that_overhang_rows_and_planes_add_once(void)
     memory_close(&m);
 }
 
-static void
-test_a_block_that_the_shape_does_not_divide_is_refused(void)
+TEST(a_block_that_the_shape_does_not_divide_is_refused)
 {
     const struct rung *rung = rung_named("block_shape");
     CHECK(rung->launch(&(struct rung_call){.component = COMPONENT_F32, .n = 10, .block = 96, .params = {64, 1}}) ==
@@ -297,8 +288,7 @@ test_a_block_that_the_shape_does_not_divide_is_refused(void)
           cudaErrorInvalidConfiguration);
 }
 
-static void
-test_a_component_that_a_rung_does_not_take_is_refused(void)
+TEST(a_component_that_a_rung_does_not_take_is_refused)
 {
     CHECK(rung_named("atomic")->launch(&(struct rung_call){.component = COMPONENT_I8, .n = 10}) ==
           cudaErrorInvalidValue);
@@ -311,8 +301,7 @@ launch_nothing(const struct rung_call *call)
     return cudaSuccess;
 }
 
-static void
-test_a_rung_says_which_compute_capability_it_needs(void)
+TEST(a_rung_says_which_compute_capability_it_needs)
 {
     const struct rung_call call = {.component = COMPONENT_F32};
     struct status status;
@@ -326,8 +315,7 @@ test_a_rung_says_which_compute_capability_it_needs(void)
     CHECK(rung_time_on_device(&now, &call, &seconds, &status) == 0);
 }
 
-static void
-test_a_rung_that_needs_alignment_refuses_what_is_misaligned(void)
+TEST(a_rung_that_needs_alignment_refuses_what_is_misaligned)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
@@ -350,8 +338,7 @@ test_a_rung_that_needs_alignment_refuses_what_is_misaligned(void)
     memory_close(&m);
 }
 
-static void
-test_every_row_is_filled(void)
+TEST(every_row_is_filled)
 {
     const struct rung *rung;
     for (size_t k = 0; (rung = device_rung(k)); k++) {
@@ -366,23 +353,4 @@ test_every_row_is_filled(void)
                       rung->params[i].usual <= rung->params[i].most,
                   "%s: %s", rung->name, rung->params[i].name);
     }
-}
-
-int
-main(void)
-{
-    RUN(test_every_rung_adds_every_component_at_awkward_lengths);
-    RUN(test_every_rung_adds_with_every_block_size);
-    RUN(test_every_rung_adds_many_components);
-    RUN(test_every_rung_adds_misaligned_operands);
-    RUN(test_parameters_change_who_adds_and_not_what);
-    RUN(test_every_tail_adds_what_the_vectors_leave);
-    RUN(test_a_kernel_of_whole_vectors_refuses_other_lengths);
-    RUN(test_blocks_that_overhang_rows_and_planes_add_once);
-    RUN(test_a_block_that_the_shape_does_not_divide_is_refused);
-    RUN(test_a_component_that_a_rung_does_not_take_is_refused);
-    RUN(test_a_rung_says_which_compute_capability_it_needs);
-    RUN(test_a_rung_that_needs_alignment_refuses_what_is_misaligned);
-    RUN(test_every_row_is_filled);
-    return check_report();
 }

@@ -9,12 +9,12 @@
 
 #include "base/dtype.h"
 #include "base/fpenv.h"
-#include "check.h"
 #include "cuda/kernels.h"
 #include "cuda/lab/launches.h"
 #include "host/add.h"
 #include "operands.h"
 #include "sums.h"
+#include "tests.h"
 
 enum { ROOM = 1 << 20, VECTOR = 16 };
 
@@ -48,8 +48,7 @@ check_placement(struct memory *m, enum component component, size_t at_a, size_t 
           "component %d, offsets %zu %zu %zu, n %zu", component, at_a, at_b, at_c, n);
 }
 
-static void
-test_every_alignment_and_length(void)
+TEST(every_alignment_and_length)
 {
     struct memory m = memory_open(ROOM);
     for (enum component component = 0; component < COMPONENT_COUNT; component++) {
@@ -66,8 +65,7 @@ test_every_alignment_and_length(void)
 }
 
 /* 48 MB of operands: the other block size. */
-static void
-test_large_operands(void)
+TEST(large_operands)
 {
     enum { N = (16 << 20) + 37 };
     struct memory m = memory_open(N + 2 * MARGIN);
@@ -108,8 +106,7 @@ check_vectors(struct memory *m, enum component component, size_t vectors, unsign
 
 /* From 4 MiB to 8 MiB an operand: the last block is whole, has one thread too many or too few, one vector or none in
  * its second half. */
-static void
-test_two_vectors_a_thread(void)
+TEST(two_vectors_a_thread)
 {
     enum { PAIRS = 1 << 18, MOST = 1 << 19 };
     struct memory m = memory_open(VECTOR * (MOST + 16));
@@ -128,8 +125,7 @@ test_two_vectors_a_thread(void)
 }
 
 /* ... into an operand of its own, and with numbers that differ from vector to vector. */
-static void
-test_two_vectors_a_thread_in_place(void)
+TEST(two_vectors_a_thread_in_place)
 {
     enum { N = (1 << 20) + 1037 };
     struct memory m = memory_open(sizeof(int32_t) * N);
@@ -141,8 +137,7 @@ test_two_vectors_a_thread_in_place(void)
     memory_close(&m);
 }
 
-static void
-test_the_sum_may_replace_an_operand(void)
+TEST(the_sum_may_replace_an_operand)
 {
     enum { N = 1000 };
     struct memory m = memory_open(ROOM);
@@ -208,8 +203,7 @@ check_patterns(enum component component)
     memory_close(&m);
 }
 
-static void
-test_integers_wrap_and_16_bit_floats_round_as_on_the_host(void)
+TEST(integers_wrap_and_16_bit_floats_round_as_on_the_host)
 {
     check_patterns(COMPONENT_I8);
     check_patterns(COMPONENT_I16);
@@ -220,8 +214,7 @@ test_integers_wrap_and_16_bit_floats_round_as_on_the_host(void)
     check_patterns(COMPONENT_BF16);
 }
 
-static void
-test_any_byte_but_zero_is_true(void)
+TEST(any_byte_but_zero_is_true)
 {
     struct memory m = memory_open(ROOM);
     for (unsigned i = 0; i < 1 << 16; i++) {
@@ -270,8 +263,7 @@ host_flags(enum component component, const void *a, const void *b, void *c, size
 }
 
 /* Each pair of special values at a place of a vector and at one outside of them. */
-static void
-test_flags_are_the_hosts(void)
+TEST(flags_are_the_hosts)
 {
     enum { N = 37, PLACES = 2, VALUES = 24 };
     static const size_t places[PLACES] = {11, 36};
@@ -296,8 +288,7 @@ test_flags_are_the_hosts(void)
     memory_close(&m);
 }
 
-static void
-test_flags_are_added_to_the_words_value(void)
+TEST(flags_are_added_to_the_words_value)
 {
     struct memory m = memory_open(ROOM);
     float *a = (float *)m.a;
@@ -309,8 +300,7 @@ test_flags_are_added_to_the_words_value(void)
 }
 
 /* The host's rounding mode and flags are neither used nor changed. */
-static void
-test_the_hosts_floating_point_environment_is_its_own(void)
+TEST(the_hosts_floating_point_environment_is_its_own)
 {
     struct memory m = memory_open(ROOM);
     float *a = (float *)m.a, *b = (float *)m.b, *c = (float *)m.c;
@@ -328,8 +318,7 @@ test_the_hosts_floating_point_environment_is_its_own(void)
 
 /* As the operands of a transfer without copies are: no kernel that raises flags adds vectors in which a, b and c begin
  * at different places. */
-static void
-test_operands_of_different_phases_are_added_by_components_where_flags_are_raised(void)
+TEST(operands_of_different_phases_are_added_by_components_where_flags_are_raised)
 {
     struct kernel_launch launch = {0};
     unsigned flags;
@@ -343,8 +332,7 @@ test_operands_of_different_phases_are_added_by_components_where_flags_are_raised
     CHECK(add_launch(&call) == cudaSuccess && launch.grid[0] == 100 && launch.block[0] == 256, "%u", launch.grid[0]);
 }
 
-static void
-test_a_block_that_is_not_whole_warps_is_refused(void)
+TEST(a_block_that_is_not_whole_warps_is_refused)
 {
     static const unsigned blocks[] = {1, 16, 48, 100, 1008};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
@@ -353,8 +341,7 @@ test_a_block_that_is_not_whole_warps_is_refused(void)
     }
 }
 
-static void
-test_a_grid_too_large_is_refused(void)
+TEST(a_grid_too_large_is_refused)
 {
     struct kernel_launch launch = {0};
     struct add_call call = {.component = COMPONENT_I8, .n = SIZE_MAX / 4};
@@ -366,8 +353,7 @@ test_a_grid_too_large_is_refused(void)
     CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
 }
 
-static void
-test_probes_read_and_write_all_of_the_memory(void)
+TEST(probes_read_and_write_all_of_the_memory)
 {
     struct memory m = memory_open(ROOM);
     const size_t bytes = 100 * VECTOR;
@@ -392,8 +378,7 @@ test_probes_read_and_write_all_of_the_memory(void)
 }
 
 /* As above, and the sums of a kernel that reads again and again are those of one that reads once. */
-static void
-test_probes_of_the_l2_read_and_write_all_of_the_memory(void)
+TEST(probes_of_the_l2_read_and_write_all_of_the_memory)
 {
     struct memory m = memory_open(ROOM);
     const size_t bytes = 100 * VECTOR;
@@ -412,8 +397,7 @@ test_probes_of_the_l2_read_and_write_all_of_the_memory(void)
     memory_close(&m);
 }
 
-static void
-test_the_copying_probe_copies_the_first_half(void)
+TEST(the_copying_probe_copies_the_first_half)
 {
     struct memory m = memory_open(ROOM);
     const size_t bytes = 200 * VECTOR;
@@ -427,8 +411,7 @@ test_the_copying_probe_copies_the_first_half(void)
     memory_close(&m);
 }
 
-static void
-test_a_chain_leads_through_every_link(void)
+TEST(a_chain_leads_through_every_link)
 {
     enum { LINKS = 7, DISTANCE = 48 };
     struct memory m = memory_open(ROOM);
@@ -441,27 +424,4 @@ test_a_chain_leads_through_every_link(void)
             CHECK(*sink == m.a + steps % LINKS * DISTANCE, "%u steps", steps);
         }
     memory_close(&m);
-}
-
-int
-main(void)
-{
-    RUN(test_every_alignment_and_length);
-    RUN(test_large_operands);
-    RUN(test_two_vectors_a_thread);
-    RUN(test_two_vectors_a_thread_in_place);
-    RUN(test_the_sum_may_replace_an_operand);
-    RUN(test_integers_wrap_and_16_bit_floats_round_as_on_the_host);
-    RUN(test_any_byte_but_zero_is_true);
-    RUN(test_flags_are_the_hosts);
-    RUN(test_flags_are_added_to_the_words_value);
-    RUN(test_the_hosts_floating_point_environment_is_its_own);
-    RUN(test_operands_of_different_phases_are_added_by_components_where_flags_are_raised);
-    RUN(test_a_block_that_is_not_whole_warps_is_refused);
-    RUN(test_a_grid_too_large_is_refused);
-    RUN(test_probes_read_and_write_all_of_the_memory);
-    RUN(test_probes_of_the_l2_read_and_write_all_of_the_memory);
-    RUN(test_the_copying_probe_copies_the_first_half);
-    RUN(test_a_chain_leads_through_every_link);
-    return check_report();
 }

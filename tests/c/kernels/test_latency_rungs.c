@@ -2,12 +2,12 @@
  * chain. No component is left out, none added twice, and no byte touched beside the operands. */
 #include <string.h>
 
-#include "check.h"
 #include "double.h"
 #include "lab/base/rung.h"
 #include "lab/ladder/latency.h"
 #include "operands.h"
 #include "sums.h"
+#include "tests.h"
 
 extern const struct rung *const latency_rungs[];
 
@@ -46,8 +46,7 @@ check_rung(const struct rung *rung, struct memory *m, enum component component, 
     CHECK(0 < stages.issue && stages.issue <= stages.total, "%s", rung->name);
 }
 
-static void
-test_every_rung_adds_every_component_in_pieces(void)
+TEST(every_rung_adds_every_component_in_pieces)
 {
     struct memory m = memory_open(ROOM);
     for (const struct rung *const *rung = latency_rungs; *rung; rung++)
@@ -60,8 +59,7 @@ test_every_rung_adds_every_component_in_pieces(void)
 }
 
 /* Two links: every component represents the sums of three values exactly. */
-static void
-test_every_rung_but_one_adds_every_component_in_a_chain(void)
+TEST(every_rung_but_one_adds_every_component_in_a_chain)
 {
     struct memory m = memory_open(ROOM);
     for (const struct rung *const *rung = latency_rungs; *rung; rung++)
@@ -74,8 +72,7 @@ test_every_rung_but_one_adds_every_component_in_a_chain(void)
 }
 
 /* Whatever order the streams leave open. */
-static void
-test_a_chain_is_in_order_in_every_order_of_work(void)
+TEST(a_chain_is_in_order_in_every_order_of_work)
 {
     struct memory m = memory_open(ROOM);
     for (unsigned seed = 0; seed < 10; seed++) {
@@ -85,13 +82,4 @@ test_a_chain_is_in_order_in_every_order_of_work(void)
                 check_rung(*rung, &m, COMPONENT_I32, 1000, 50, 1, 0);
     }
     memory_close(&m);
-}
-
-int
-main(void)
-{
-    RUN(test_every_rung_adds_every_component_in_pieces);
-    RUN(test_every_rung_but_one_adds_every_component_in_a_chain);
-    RUN(test_a_chain_is_in_order_in_every_order_of_work);
-    return check_report();
 }

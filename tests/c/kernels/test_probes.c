@@ -1,10 +1,10 @@
 /* probes.h on the CUDA-runtime double: figures are possible ones, and a call that fails leaks nothing. */
 #include <cuda_runtime_api.h>
 
-#include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "lab/base/probes.h"
+#include "tests.h"
 
 static union probe_found found;
 
@@ -53,8 +53,7 @@ measure_launches(struct status *status)
     return 0;
 }
 
-static void
-no_probe_leaves_anything(void)
+TEST(no_probe_leaves_anything)
 {
     static const struct {
         const char *name;
@@ -89,8 +88,7 @@ measure_link(struct status *status)
     return 0;
 }
 
-static void
-the_link_probe_leaves_nothing(void)
+TEST(the_link_probe_leaves_nothing)
 {
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",      "cudaHostAlloc",       "cudaMallocFromPoolAsync",
@@ -100,12 +98,4 @@ the_link_probe_leaves_nothing(void)
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_some_calls(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0 && live_now().pinned_blocks == 0);
-}
-
-int
-main(void)
-{
-    RUN(no_probe_leaves_anything);
-    RUN(the_link_probe_leaves_nothing);
-    return check_report();
 }

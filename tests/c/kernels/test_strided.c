@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "cuda/kernels.h"
 #include "operands.h"
+#include "tests.h"
 
 enum { MAX_AXES = 4, ROOM = 1 << 20 };
 
@@ -83,8 +83,7 @@ check_pieces(struct memory *m, int ndim, const ssize_t *shape, enum dtype dtype,
           dtype_table[dtype].name, ndim, most, turned);
 }
 
-static void
-test_a_sum_is_cut_along_its_outer_axes_and_then_along_inner_ones(void)
+TEST(a_sum_is_cut_along_its_outer_axes_and_then_along_inner_ones)
 {
     static const ssize_t shapes[][MAX_AXES] = {{37}, {2, 37}, {37, 2}, {2, 3, 67}, {3, 37, 40}, {5, 2, 3, 33}};
     static const int axes[] = {1, 2, 2, 3, 3, 4};
@@ -103,8 +102,7 @@ test_a_sum_is_cut_along_its_outer_axes_and_then_along_inner_ones(void)
 }
 
 /* Where few large axes are cut, both parts begin at a multiple of 4096, so that they have the whole's alignment. */
-static void
-test_a_long_axis_is_cut_at_a_multiple_of_4096(void)
+TEST(a_long_axis_is_cut_at_a_multiple_of_4096)
 {
     static const ssize_t one[] = {20000}, outer[] = {2, 9001}, inner[] = {9001, 2};
     struct memory m = memory_open(ROOM);
@@ -115,12 +113,4 @@ test_a_long_axis_is_cut_at_a_multiple_of_4096(void)
             check_pieces(&m, 2, inner, DTYPE_UINT8, turned, most);
         }
     memory_close(&m);
-}
-
-int
-main(void)
-{
-    RUN(test_a_sum_is_cut_along_its_outer_axes_and_then_along_inner_ones);
-    RUN(test_a_long_axis_is_cut_at_a_multiple_of_4096);
-    return check_report();
 }

@@ -7,12 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/machine.h"
-#include "check.h"
 #include "host/threads.h"
 #include "jobs.h"
+#include "tests.h"
 
-static void
-a_chosen_number_outlives_what_was_counted(void)
+TEST(a_chosen_number_outlives_what_was_counted)
 {
     const int before = threads_available();
     CHECK(threads_choose(7) == before);
@@ -22,8 +21,7 @@ a_chosen_number_outlives_what_was_counted(void)
     CHECK(threads_choose(before) == 7);
 }
 
-static void
-the_affinity_mask_is_obeyed(void)
+TEST(the_affinity_mask_is_obeyed)
 {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -101,8 +99,7 @@ usable_by_quota(const char *max)
     return cpus_usable();
 }
 
-static void
-the_smaller_of_quota_and_mask_counts(void)
+TEST(the_smaller_of_quota_and_mask_counts)
 {
     cpu_set_t mask;
     CHECK(sched_getaffinity(0, sizeof mask, &mask) == 0);
@@ -116,8 +113,7 @@ the_smaller_of_quota_and_mask_counts(void)
     remove_folder();
 }
 
-static void
-quotas_are_read_from_both_versions_and_all_ancestors(void)
+TEST(quotas_are_read_from_both_versions_and_all_ancestors)
 {
     make_folder();
     CHECK(quota("0::/\n") == 0, "no files, no quota");
@@ -146,14 +142,4 @@ quotas_are_read_from_both_versions_and_all_ancestors(void)
     CHECK(quota("rubbish\n:\n::\n0:\n") == 0);
     CHECK(cpus_quota("/nonexistent", folder) == 0);
     remove_folder();
-}
-
-int
-main(void)
-{
-    RUN(a_chosen_number_outlives_what_was_counted);
-    RUN(the_smaller_of_quota_and_mask_counts);
-    RUN(the_affinity_mask_is_obeyed);
-    RUN(quotas_are_read_from_both_versions_and_all_ancestors);
-    return check_report();
 }

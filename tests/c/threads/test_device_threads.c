@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "gpu/add.h"
@@ -15,6 +14,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
+#include "tests.h"
 
 enum { THREADS = 16, DEVICES = 2, MOST = 300, MIN_ROUNDS = 3 };
 
@@ -146,8 +146,7 @@ work(void *argument)
     return NULL;
 }
 
-static void
-sums_are_right_and_all_memory_comes_back(void)
+TEST(sums_are_right_and_all_memory_comes_back)
 {
     static struct worker workers[THREADS];
     const char *seconds = getenv("VECADD_TEST_SECONDS");
@@ -167,11 +166,4 @@ sums_are_right_and_all_memory_comes_back(void)
     CHECK(double_faults() == 0);
     CHECK(memory_counts().device_blocks == 0 && memory_counts().device_bytes == 0);
     CHECK(live_now().device_blocks == 0);
-}
-
-int
-main(void)
-{
-    RUN(sums_are_right_and_all_memory_comes_back);
-    return check_report();
 }

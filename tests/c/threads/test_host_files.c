@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
 #include "files/run.h"
 #include "host/add.h"
+#include "tests.h"
 
 enum { HEAD = 128, WINDOW = 8192, THREADS = 3 };
 
@@ -117,8 +117,7 @@ check_sum(const struct files *files)
 }
 
 /* The caller is told of each stretch once, in their order; tell itself looks. */
-static void
-every_size_makes_the_sum(void)
+TEST(every_size_makes_the_sum)
 {
     static const size_t sizes[] = {1, 2047, 2048, 16383, 16384, 16385, 300001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -134,8 +133,7 @@ every_size_makes_the_sum(void)
         }
 }
 
-static void
-what_is_only_moved_is_the_first_file(void)
+TEST(what_is_only_moved_is_the_first_file)
 {
     struct files files;
     char bytes[2][4096];
@@ -151,8 +149,7 @@ what_is_only_moved_is_the_first_file(void)
 }
 
 /* The threads take no signals. Their caller takes those again that it took before. */
-static void
-the_callers_signals_are_as_they_were(void)
+TEST(the_callers_signals_are_as_they_were)
 {
     struct files files;
     sigset_t before, after;
@@ -168,8 +165,7 @@ the_callers_signals_are_as_they_were(void)
 }
 
 /* The second input is in Fortran order: element (i, j) is its element j * rows + i. */
-static void
-two_orders_make_the_sum(void)
+TEST(two_orders_make_the_sum)
 {
     enum { ROWS = 301, COLUMNS = 703 };
     static const ssize_t shape[] = {ROWS, COLUMNS}, turned[] = {sizeof(float), ROWS * sizeof(float)};
@@ -191,8 +187,7 @@ two_orders_make_the_sum(void)
     close_files(&files);
 }
 
-static void
-the_caller_ends_a_run_wherever_it_is_told(void)
+TEST(the_caller_ends_a_run_wherever_it_is_told)
 {
     for (int at = 1; at < 24; at++) {
         struct files files;
@@ -204,8 +199,7 @@ the_caller_ends_a_run_wherever_it_is_told(void)
     }
 }
 
-static void
-a_caller_who_is_not_told_stops_a_run(void)
+TEST(a_caller_who_is_not_told_stops_a_run)
 {
     struct files files;
     open_files(&files, 200000);
@@ -215,8 +209,7 @@ a_caller_who_is_not_told_stops_a_run(void)
     close_files(&files);
 }
 
-static void
-an_input_that_is_cut_short_is_named(void)
+TEST(an_input_that_is_cut_short_is_named)
 {
     for (int cut = 0; cut < LAYOUT_SUM; cut++) {
         struct files files;
@@ -226,17 +219,4 @@ an_input_that_is_cut_short_is_named(void)
         CHECK(outcome.error == FILES_CUT_SHORT && outcome.operand == cut, "%d of %d", outcome.error, outcome.operand);
         close_files(&files);
     }
-}
-
-int
-main(void)
-{
-    RUN(every_size_makes_the_sum);
-    RUN(what_is_only_moved_is_the_first_file);
-    RUN(the_callers_signals_are_as_they_were);
-    RUN(two_orders_make_the_sum);
-    RUN(the_caller_ends_a_run_wherever_it_is_told);
-    RUN(a_caller_who_is_not_told_stops_a_run);
-    RUN(an_input_that_is_cut_short_is_named);
-    return check_report();
 }

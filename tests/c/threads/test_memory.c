@@ -4,12 +4,12 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "check.h"
 #include "device_memory.h"
 #include "double.h"
 #include "failures.h"
 #include "gpu/device.h"
 #include "sums.h"
+#include "tests.h"
 
 static bool
 counts_are(size_t device_bytes, size_t device_blocks, size_t pinned_bytes, size_t pinned_blocks)
@@ -20,8 +20,7 @@ counts_are(size_t device_bytes, size_t device_blocks, size_t pinned_bytes, size_
 }
 
 /* A device of 1 MiB, three quarters of which were released on the stream and not yet waited for. */
-static void
-what_was_released_is_waited_for_before_an_allocation_fails(void)
+TEST(what_was_released_is_waited_for_before_an_allocation_fails)
 {
     enum { BYTES = 768 << 10 };
     struct status status;
@@ -49,8 +48,7 @@ parked_block(void)
     return parked;
 }
 
-static void
-parked_memory_goes_back_after_all_that_the_device_has_queued(void)
+TEST(parked_memory_goes_back_after_all_that_the_device_has_queued)
 {
     unsigned char received[1024] = {0};
     void *stream = double_stream_create(1, 1);
@@ -64,8 +62,7 @@ parked_memory_goes_back_after_all_that_the_device_has_queued(void)
     CHECK(live_now().device_blocks == 0 && double_faults() == 0 && cudaGetLastError() == cudaSuccess);
 }
 
-static void
-parked_memory_stays_where_the_device_cannot_be_waited_for(void)
+TEST(parked_memory_stays_where_the_device_cannot_be_waited_for)
 {
     static const char *const calls[] = {"cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"};
     CHECK(device_park(1, parked_block()));
@@ -79,8 +76,7 @@ parked_memory_stays_where_the_device_cannot_be_waited_for(void)
     CHECK(live_now().device_blocks == 1 && cudaGetLastError() == cudaSuccess); /* that of the cudaFree that failed */
 }
 
-static void
-a_release_never_fails(void)
+TEST(a_release_never_fails)
 {
     struct status status;
     void *device = NULL, *pinned = NULL;
@@ -113,8 +109,7 @@ allocate_and_release(void *argument)
     return NULL;
 }
 
-static void
-threads_may_allocate_at_once(void)
+TEST(threads_may_allocate_at_once)
 {
     pthread_t threads[4];
     int devices[4] = {0, 1, 0, 1};
@@ -124,15 +119,4 @@ threads_may_allocate_at_once(void)
         pthread_join(threads[i], NULL);
     CHECK(counts_are(0, 0, 0, 0) && live_now().device_blocks == 0);
     CHECK(double_calls("cudaMemPoolCreate") == 2 && double_calls("cudaGetDeviceCount") == 1);
-}
-
-int
-main(void)
-{
-    RUN(what_was_released_is_waited_for_before_an_allocation_fails);
-    RUN(parked_memory_goes_back_after_all_that_the_device_has_queued);
-    RUN(parked_memory_stays_where_the_device_cannot_be_waited_for);
-    RUN(a_release_never_fails);
-    RUN(threads_may_allocate_at_once);
-    return check_report();
 }

@@ -6,12 +6,11 @@
 #include <stdint.h>
 
 #include "base/fpenv.h"
-#include "check.h"
 #include "host/threads.h"
 #include "jobs.h"
+#include "tests.h"
 
-static void
-every_index_is_visited_once(void)
+TEST(every_index_is_visited_once)
 {
     static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 999, 1000, MANY};
     static const size_t blocks[] = {1, 3, 64, 999, 1 << 20};
@@ -22,8 +21,7 @@ every_index_is_visited_once(void)
                       lengths[i], blocks[j]);
 }
 
-static void
-all_workers_take_part_awake_or_asleep(void)
+TEST(all_workers_take_part_awake_or_asleep)
 {
     for (int round = 0; round < 4; round++) {
         CHECK(all_threads_take_part(4), "round %d", round);
@@ -68,8 +66,7 @@ delay_one(void *context, size_t begin, size_t end, int worker)
 
 /* As a slow processor would be: it has one block, the others all the rest of its slice, and where threads keep to their
  * own, the caller has it. */
-static void
-one_thread_that_is_delayed_delays_only_its_block(void)
+TEST(one_thread_that_is_delayed_delays_only_its_block)
 {
     for (int worker = 0; worker < 4; worker++) {
         for (int stays = 0; stays < 2 && worker >= stays; stays++) {
@@ -110,8 +107,7 @@ mark_alone(void *context)
     atomic_fetch_add(&((struct counted *)context)->alone, 1);
 }
 
-static void
-a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
+TEST(a_short_job_is_done_by_the_caller_while_the_workers_sleep)
 {
     struct counted counted = {0};
     for (int i = 0; i < 3; i++) {
@@ -124,8 +120,7 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
     CHECK(atomic_load(&counted.workers) == 0);
 }
 
-static void
-a_burst_of_short_jobs_wakes_the_workers(void)
+TEST(a_burst_of_short_jobs_wakes_the_workers)
 {
     struct counted counted = {.call = {.threads = 2}};
     for (int i = 0; i < 1000000 && atomic_load(&counted.call.present) == 0; i++)
@@ -142,8 +137,7 @@ run_inside(void *context, size_t begin, size_t end, int worker)
         atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void
-a_job_may_run_another(void)
+TEST(a_job_may_run_another)
 {
     atomic_int wrong = 0;
     threads_run_all(4, 32, 1, run_inside, &wrong);
@@ -159,8 +153,7 @@ run_many(void *argument)
     return NULL;
 }
 
-static void
-several_callers_share_one_pool(void)
+TEST(several_callers_share_one_pool)
 {
     pthread_t callers[4];
     for (int i = 0; i < 4; i++)
@@ -185,8 +178,7 @@ sum_slowly(void *context, size_t begin, size_t end, int worker)
     sleep_us(500);
 }
 
-static void
-workers_round_as_the_caller_does(void)
+TEST(workers_round_as_the_caller_does)
 {
     static const int modes[] = {FE_UPWARD, FE_TONEAREST, FE_DOWNWARD, FE_UPWARD};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -209,8 +201,7 @@ overflow_at_one_place(void *context, size_t begin, size_t end, int worker)
         sums->b = sums->a + sums->a;
 }
 
-static void
-flags_of_every_thread_are_returned_and_the_callers_kept(void)
+TEST(flags_of_every_thread_are_returned_and_the_callers_kept)
 {
     feclearexcept(FE_ALL_EXCEPT);
     feraiseexcept(FE_INVALID);
@@ -261,8 +252,7 @@ status_of_child_with_threads(void)
     return waitpid(child, &how, 0) == child ? how : -1;
 }
 
-static void
-a_child_forked_in_the_middle_of_a_job_has_its_own_threads(void)
+TEST(a_child_forked_in_the_middle_of_a_job_has_its_own_threads)
 {
     pthread_t other;
     pthread_create(&other, NULL, keep_the_pool_busy, NULL);
@@ -291,8 +281,7 @@ threads_of_this_process(void)
     return count;
 }
 
-static void
-stopping_joins_and_the_next_job_starts_again(void)
+TEST(stopping_joins_and_the_next_job_starts_again)
 {
     CHECK(visits_each_once(2, 1000, 10)); /* a sanitizer starts a thread of its own with the first one */
     const int before = threads_of_this_process() - 1;
@@ -305,31 +294,10 @@ stopping_joins_and_the_next_job_starts_again(void)
     }
 }
 
-static void
-nothing_is_started_for_one_thread_or_one_block(void)
+TEST(nothing_is_started_for_one_thread_or_one_block)
 {
     const int before = threads_of_this_process();
     CHECK(visits_each_once(1, 1000, 10));
     CHECK(visits_each_once(8, 10, 10));
     CHECK(threads_of_this_process() == before);
-}
-
-int
-main(void)
-{
-    RUN(every_index_is_visited_once);
-    RUN(all_workers_take_part_awake_or_asleep);
-    RUN(one_thread_that_is_delayed_delays_only_its_block);
-    RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
-    RUN(a_burst_of_short_jobs_wakes_the_workers);
-    RUN(a_job_may_run_another);
-    RUN(several_callers_share_one_pool);
-    RUN(workers_round_as_the_caller_does);
-    RUN(flags_of_every_thread_are_returned_and_the_callers_kept);
-#if !defined(__SANITIZE_THREAD__)
-    RUN(a_child_forked_in_the_middle_of_a_job_has_its_own_threads);
-#endif
-    RUN(stopping_joins_and_the_next_job_starts_again);
-    RUN(nothing_is_started_for_one_thread_or_one_block);
-    return check_report();
 }

@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 
 #include "base/machine.h"
-#include "check.h"
 #include "host/threads.h"
 #include "jobs.h"
+#include "tests.h"
 
 enum { EVERY_WAIT = 1, ARGUMENTS = 6 };
 
@@ -82,8 +82,7 @@ signal_the_caller(void *context, size_t begin, size_t end, int worker)
     atomic_fetch_add(&signalled->done, 1);
 }
 
-static void
-a_caller_that_signals_wake_waits_on_for_its_workers(void)
+TEST(a_caller_that_signals_wake_waits_on_for_its_workers)
 {
     const struct sigaction no_restart = {.sa_handler = see_signal};
     CHECK(sigaction(SIGUSR1, &no_restart, NULL) == 0);
@@ -141,8 +140,7 @@ run_jobs(int jobs)
     CHECK(atomic_load(&stays.late) == 0, "%d", atomic_load(&stays.late));
 }
 
-static void
-jobs_are_done_once_where_waits_end_for_no_reason(void)
+TEST(jobs_are_done_once_where_waits_end_for_no_reason)
 {
     enum { JOBS = 40, MOST_JOBS = 100 * JOBS }; /* workers that have no processor wait seldom */
     static const unsigned shares[] = {EVERY_WAIT, 2, 3, 7};
@@ -190,8 +188,7 @@ workers_of_a_short_job(void)
 }
 
 /* Short jobs go to the workers that are awake, and are the caller's alone where none is. */
-static void
-workers_that_woke_for_nothing_are_counted_right(void)
+TEST(workers_that_woke_for_nothing_are_counted_right)
 {
     atomic_store(&early, 2);
     run_jobs(20);
@@ -214,8 +211,7 @@ workers_that_woke_for_nothing_are_counted_right(void)
     CHECK(seen & 2 || cpus_usable() < 2, "one that spins takes part");
 }
 
-static void
-workers_end_where_waits_end_for_no_reason(void)
+TEST(workers_end_where_waits_end_for_no_reason)
 {
     atomic_store(&early, EVERY_WAIT);
     for (int i = 0; i < 10; i++) {
@@ -223,14 +219,4 @@ workers_end_where_waits_end_for_no_reason(void)
         threads_stop();
     }
     CHECK(atomic_load(&ended_early) > 0);
-}
-
-int
-main(void)
-{
-    RUN(a_caller_that_signals_wake_waits_on_for_its_workers);
-    RUN(jobs_are_done_once_where_waits_end_for_no_reason);
-    RUN(workers_that_woke_for_nothing_are_counted_right);
-    RUN(workers_end_where_waits_end_for_no_reason);
-    return check_report();
 }
