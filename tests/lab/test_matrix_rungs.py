@@ -12,6 +12,7 @@ from vecadd.bench.recorded import SGEMM
 RUNGS: dict[str, dict[str, Any]] = {rung["name"]: rung for rung in _core.rungs() if rung["family"] == "transpose"}
 SHAPES = [(1, 1), (1, 70), (70, 1), (16, 16), (31, 33), (32, 32), (64, 96), (100, 7), (129, 257)]
 EMPTY = [(0, 0), (0, 5), (5, 0)]
+MARGIN = 100  # rows
 
 
 def matrix(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
@@ -23,28 +24,31 @@ def left(name: str, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return x if RUNGS[name]["sum"] == "copy" else np.ascontiguousarray(x.T)
 
 
-@pytest.mark.parametrize("name", RUNGS)
-@pytest.mark.parametrize("shape", SHAPES + EMPTY, ids=str)
-def test_every_element_is_where_it_belongs(name: str, shape: tuple[int, int], device: int) -> None:
-    x = matrix(shape)
-    got = ladder.run(name, vecadd.to_device(x))
-    assert got.shape == left(name, x).shape
-    assert got.numpy().tobytes() == left(name, x).tobytes()
-
-
-@pytest.mark.parametrize("name", RUNGS)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_nothing_is_written_beside_a_poisoned_output(name: str, shape: tuple[int, int], device: int) -> None:
-    want = left(name, matrix(shape))
-    rows, columns = want.shape
-    room = vecadd.to_device(np.empty((rows + 2 * 100, columns), np.float32))
+def written(name: str, shape: tuple[int, ...], *factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What the rung leaves in an output of that shape, in whose poisoned memory nothing beside it may be written."""
+    rows, columns = shape
+    room = vecadd.to_device(np.empty((rows + 2 * MARGIN, columns), np.float32))
     _core.poison(room)
     poisoned = room.numpy()
-    ladder.run(name, vecadd.to_device(matrix(shape)), out=room[100 : 100 + rows])
+    a, b = (*map(vecadd.to_device, factors), None)[:2]
+    ladder.run(name, a, b, room[MARGIN : MARGIN + rows])
     got = room.numpy()
-    assert got[100 : 100 + rows].tobytes() == want.tobytes()
-    assert got[:100].tobytes() == poisoned[:100].tobytes()
-    assert got[100 + rows :].tobytes() == poisoned[:100].tobytes()
+    for beside in (slice(None, MARGIN), slice(MARGIN + rows, None)):
+        assert got[beside].tobytes() == poisoned[beside].tobytes()
+    return np.asarray(got[MARGIN : MARGIN + rows])
+
+
+@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("shape", SHAPES + EMPTY, ids=str)
+def test_every_element_is_where_it_belongs_and_nothing_is_written_beside(
+    name: str, shape: tuple[int, int], device: int
+) -> None:
+    x = matrix(shape)
+    want = left(name, x)
+    new = ladder.run(name, vecadd.to_device(x))
+    assert new.shape == want.shape
+    for got in (new.numpy(), written(name, want.shape, x)):
+        assert got.tobytes() == want.tobytes()
 
 
 def test_a_run_is_timed(device: int) -> None:
@@ -63,26 +67,32 @@ def array(shape: tuple[int, ...], dtype: str = "float32") -> Any:
     return vecadd.to_device(np.ones(shape, dtype))
 
 
-REFUSED = {
-    "host arrays": (lambda: (np.ones((4, 5), np.float32),), TypeError, "two-dimensional DeviceArrays of float32"),
-    "one dimension": (lambda: (array((20,)),), TypeError, "two-dimensional .* and a is not one"),
-    "three": (lambda: (array((2, 2, 5)),), TypeError, "a is not one"),
-    "another dtype": (lambda: (array((4, 5), "float64"),), TypeError, "a is not one"),
-    "another order": (lambda: (array((4, 10))[:, ::2],), TypeError, "in C order, and a is not one"),
-    "a second matrix": (lambda: (array((4, 5)), array((4, 5))), TypeError, "takes one matrix: b must be None"),
-    "another shape of out": (
-        lambda: (array((4, 5)), None, array((4, 5))),
-        ValueError,
-        r"out has shape \(4, 5\), and the result \(5, 4\)",
-    ),
-    "out of a host": (lambda: (array((4, 5)), None, np.ones((5, 4), np.float32)), TypeError, "out is not one"),
-}
+TRANSPOSE, PRODUCT = "transpose_shared", "sgemm_naive"
+REFUSED: dict[str, tuple[str, Any, type[Exception], str]] = {
+    "host arrays": (TRANSPOSE, lambda: (np.ones((4, 5), np.float32),), TypeError, "two-dimensional DeviceArrays of"),
+    "one dimension": (TRANSPOSE, lambda: (array((20,)),), TypeError, "two-dimensional .* and a is not one"),
+    "three": (TRANSPOSE, lambda: (array((2, 2, 5)),), TypeError, "a is not one"),
+    "another dtype": (TRANSPOSE, lambda: (array((4, 5), "float64"),), TypeError, "a is not one"),
+    "another order": (TRANSPOSE, lambda: (array((4, 10))[:, ::2],), TypeError, "in C order, and a is not one"),
+    "a second matrix": (TRANSPOSE, lambda: (array((4, 5)), array((4, 5))), TypeError, "takes one matrix: b must be"),
+    "another shape of out": (TRANSPOSE, lambda: (array((4, 5)), None, array((4, 5))), ValueError,
+        r"out has shape \(4, 5\), and the result \(5, 4\)"),
+    "out of a host": (TRANSPOSE, lambda: (array((4, 5)), None, np.ones((5, 4), "f4")), TypeError, "out is not one"),
+    "one factor": (PRODUCT, lambda: (array((4, 5)),), TypeError, "of float32 in C order, and b is not one"),
+    "a vector": (PRODUCT, lambda: (array((4, 5)), array((5,))), TypeError, "and b is not one"),
+    "other rows": (PRODUCT, lambda: (array((4, 5)), array((6, 2))), ValueError, "a has 5 columns and b 6 rows"),
+    "another out": (PRODUCT, lambda: (array((4, 5)), array((5, 2)), array((2, 4))), ValueError, r"shape \(2, 4\), and"),
+    "out in a": (PRODUCT, lambda: (x := array((6, 6)), array((6, 6)), x), ValueError, "out overlaps an input"),
+    "out in b": (PRODUCT, lambda: (array((6, 6)), x := array((6, 6)), x), ValueError, "out overlaps an input"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("operands", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_a_transpose_does_not_take_is_refused(operands: Any, error: Any, message: str, device: int) -> None:
+@pytest.mark.parametrize(("name", "operands", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_a_matrix_rung_does_not_take_is_refused(
+    name: str, operands: Any, error: Any, message: str, device: int
+) -> None:
     with pytest.raises(error, match=message):
-        ladder.run("transpose_shared", *operands())
+        ladder.run(name, *operands())
 
 
 def test_an_output_in_the_matrix_is_refused_and_left_as_it_is(device: int) -> None:
@@ -161,11 +171,7 @@ def closed_form(rows: int, columns: int, inner: int) -> Matrix:
 
 
 def product(name: str, a: Matrix, b: Matrix) -> Matrix:
-    """By the rung, into poisoned memory."""
-    out = vecadd.to_device(np.empty((a.shape[0], b.shape[1]), np.float32))
-    _core.poison(out)
-    ladder.run(name, vecadd.to_device(a), vecadd.to_device(b), out)
-    return np.asarray(out.numpy())
+    return written(name, (a.shape[0], b.shape[1]), a, b)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -202,16 +208,6 @@ def bound(inner: int) -> float:
     return (inner + 1) * UNIT / (1 - (inner + 1) * UNIT)
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_nothing_is_written_beside_the_product(name: str, device: int) -> None:
-    a, b = documents_factors(35, 37, 11)
-    room = vecadd.to_device(np.full((235, 37), 7, np.float32))
-    ladder.run(name, vecadd.to_device(a), vecadd.to_device(b), room[100:135])
-    want = np.full((235, 37), 7, np.float32)
-    want[100:135] = closed_form(35, 37, 11)
-    np.testing.assert_array_equal(room.numpy(), want)
-
-
 def test_an_infinity_stays_in_its_row_and_its_column(device: int) -> None:
     """The zeros beyond an edge are multiplied with zeros alone: an infinity times one of them would be NaN."""
     a, b = np.ones((130, 9), np.float32), np.ones((9, 70), np.float32)
@@ -230,27 +226,6 @@ def test_without_an_output_the_product_is_new_memory(device: int) -> None:
     assert ladder.time("sgemm_tiled", vecadd.to_device(a), vecadd.to_device(b), got) > 0
 
 
-REFUSED_FACTORS = {
-    "one matrix": (lambda: (array((4, 5)),), TypeError, "two-dimensional DeviceArrays of float32 in C order, and b is"),
-    "a vector": (lambda: (array((4, 5)), array((5,))), TypeError, "and b is not one"),
-    "other rows": (lambda: (array((4, 5)), array((6, 2))), ValueError, "a has 5 columns and b 6 rows"),
-    "another out": (lambda: (array((4, 5)), array((5, 2)), array((2, 4))), ValueError, r"shape \(2, 4\), and"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("operands", "error", "message"), REFUSED_FACTORS.values(), ids=REFUSED_FACTORS)
-def test_factors_that_do_not_fit_are_refused(operands: Any, error: Any, message: str, device: int) -> None:
-    with pytest.raises(error, match=message):
-        ladder.run("sgemm_naive", *operands())
-
-
-def test_an_output_in_a_factor_is_refused(device: int) -> None:
-    x, y = array((6, 6)), array((6, 6))
-    for a, b in ((x, y), (y, x)):
-        with pytest.raises(ValueError, match="out overlaps an input"):
-            ladder.run("sgemm_shared", a, b, x)
-
-
 @pytest.mark.parametrize(
     ("name", "grid", "block"),
     [("sgemm_naive", (4, 17, 1), (32, 8, 1)), ("sgemm_shared", (4, 5, 1), (32, 32, 1)),
@@ -267,13 +242,11 @@ def test_a_block_makes_the_piece_that_its_row_says(
         _core.rung_facts(name, "float32", (130, 100))
 
 
-@pytest.mark.parametrize(
-    ("name", "elements"), [("sgemm_naive", 2**27), ("sgemm_shared", 2**27), ("sgemm_tuned", 2**27)]
-)
-def test_the_documents_grids_make_as_many_elements_as_ours_of_its_size(name: str, elements: int, device: int) -> None:
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_shared", "sgemm_tuned"])
+def test_the_documents_grids_make_as_many_elements_as_ours_of_its_size(name: str, device: int) -> None:
     x, y, _ = _core.rung_facts(name, "float32", (8192, 16384, 8))["grid"]
     assert x * y == int(SGEMM[name]["grid"])
-    assert x * y * PRODUCTS[name]["tile"][0] * PRODUCTS[name]["tile"][1] == elements
+    assert x * y * PRODUCTS[name]["tile"][0] * PRODUCTS[name]["tile"][1] == 2**27
 
 
 def test_the_documents_grid_of_the_tiled_rung_makes_128_times_fewer(device: int) -> None:

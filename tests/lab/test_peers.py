@@ -106,41 +106,38 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
     )
 
 
+# What takes long is made short, and nothing was freed on a GPU that has to settle; no stand-in has a thread that spins.
+SMALL: dict[Any, dict[str, Any]] = {
+    probes: {"LINK_BYTES": 1 << 20, "DEVICE_CACHES": 1},
+    timing: {"SETTLE": 0},
+    overhead_stage: {"CALLS": 3, "SUSTAINED": 7},
+    transfer_stage: {"N": 3000},
+    l2_pollution_stage: {"LARGE_N": 5000, "READ_N": 3000, "RESIDENT_N": 2000},
+    many_stage: {"PAIRS": 5, "N": 100, "MIXED": 7, "MOST": 300, "WIDTH": 3, "WORDS": 700, "POSITIONS": 4},
+    device_stage: {"PIECE": 1000, "WHOLE": {"float32": 2500, "int8": 3005}},
+    host_stage: {"IDLE": 1e-4, "MOST_KEPT": 4},
+    clocks: {"LOOK": 1e-4},
+}
 PROBES = {name: cache(getattr(probes, name)) for name in dir(probes) if name.startswith("probe_")}
 
 
 @pytest.fixture
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Figure]]:
-    """run(stage, torch): the stage's rows by name, with the sweep before it where that is not the stage's first, on a
-    machine that has that torch and no other library."""
+    """run(stage, modules): the stage's rows of float32 by name, with the sweep before it where that is not the stage's
+    first, on a machine that has these modules and no other library."""
     for name, probe in PROBES.items():
         monkeypatch.setattr(probes, name, probe)
-    monkeypatch.setattr(probes, "LINK_BYTES", 1 << 20)
-    monkeypatch.setattr(probes, "DEVICE_CACHES", 1)
-    monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
-    monkeypatch.setattr(overhead_stage, "CALLS", 3)
-    monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
-    monkeypatch.setattr(transfer_stage, "N", 3000)
-    for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
-        monkeypatch.setattr(l2_pollution_stage, name, n)
-    for name, n in (
-        ("PAIRS", 5),
-        ("N", 100),
-        ("MIXED", 7),
-        ("MOST", 300),
-        ("WIDTH", 3),
-        ("WORDS", 700),
-        ("POSITIONS", 4),
-    ):
-        monkeypatch.setattr(many_stage, name, n)
+    for module, values in SMALL.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
+    monkeypatch.setattr(host_stage.os, "sched_getaffinity", lambda pid: {0, 1, 2})
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 
-    def run_stage(stage: str, torch: SimpleNamespace) -> dict[str, Figure]:
-        monkeypatch.setattr(libraries, "module", {"torch": torch}.__getitem__)
-        arguments = ["--json-dir", str(tmp_path), "--stage", stage, "--sizes", "1000", "--seconds-per-cell", "0.01"]
-        arguments += ["--dtypes", "float32"]
-        monkeypatch.setattr(sys, "argv", ["peers", *arguments])
+    def run_stage(stage: str, modules: dict[str, Any]) -> dict[str, Figure]:
+        monkeypatch.setattr(libraries, "module", modules.__getitem__)
+        arguments = ["--json-dir", str(tmp_path), "--stage", stage, "--sizes", "1000", "--seconds-per-cell", "0.001"]
+        monkeypatch.setattr(sys, "argv", ["peers", *arguments, "--dtypes", "float32"])
         peers.main()
         rows = json.loads((tmp_path / f"peer-{stage}.json").read_text())["rows"]
         first = rows[0]["sweep"]
@@ -150,26 +147,86 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return run_stage
 
 
-@pytest.mark.parametrize("stage", ["device", "overhead"])
-def test_peers_on_the_device_are_compared_with_ours(
-    stage: str, run: Callable[..., dict[str, Figure]], capsys: pytest.CaptureFixture[str]
+MIXED, ONE_ARRAY = "vecadd.add_many in place (mixed sizes)", "vecadd, one array of the same bytes"
+INSTALLED = [form for form in installed_stage.FORMS if form != installed_stage.ROWS]  # whose rows are longer
+FORMS = [form.name for form in layouts_stage.FORMS if form.dtype == "float32"]
+
+# By stage: rows that it has; with which row some are compared; how many bytes some move.
+STAGES: dict[str, tuple[set[str], dict[str, str | None], dict[str, int]]] = {
+    "device": ({"peer-queued vecadd"}, {"torch": "vecadd", "peer-queued torch": "vecadd"}, {"vecadd": 12 * 1000}),
+    "overhead": (
+        {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}
+        | {"vecadd +=", "vecadd Plan()", "vecadd Plan(), 7 in a row and done", "vecadd a + b", "torch a + b"}
+        | {"vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"},
+        {"torch": overhead_stage.REFERENCE},
+        {},
+    ),
+    "many": (
+        {"numpy, a loop", "vecadd.plan", "vecadd.add_many (NumPy arrays)", "torch._foreach_add, new sums"},
+        {
+            "torch._foreach_add_ in place": many_stage.REFERENCE,
+            MIXED: None,
+            "torch._foreach_add_ in place (mixed sizes)": MIXED,
+            "torch._foreach_add, new sums (mixed sizes)": "vecadd.add_many, new sums (mixed sizes)",
+            "vecadd.add_many (GPT-2's parameters)": ONE_ARRAY,
+        },
+        {"torch, a loop": 12 * 5 * 100, "vecadd.add_many": 12 * 5 * 100, MIXED: 8520, ONE_ARRAY: 46_584},
+    ),
+    "transfer": (
+        {"pinned", "pageable", "add (pageable)", "add as routed (pageable)", "add by transfer (pageable)"},
+        {"numpy": "add", "add on the host (pinned)": "add as routed", "add by hybrid (pinned)": "add as routed"},
+        {"add (pinned)": 12 * 3000},
+    ),
+    "end_to_end": (
+        {"vecadd", "vecadd (host)", "vecadd (cuda)", "torch (cuda)", "torch (host)"},
+        {"numpy": "vecadd"},
+        {},
+    ),
+    "l2_pollution": (
+        set(),
+        {
+            **dict.fromkeys(("45 MB after tuned", "45 MB after evict_last"), "45 MB after plain loads"),
+            **dict.fromkeys(("reads the sum of tuned", "reads the sum of evict_last"), "reads the sum of plain loads"),
+        },
+        {"45 MB after tuned": 12 * 2000, "reads the sum of tuned": 8 * 3000},
+    ),
+    "scaling": (set(), {"vecadd at once": "vecadd in pieces of 2^28"}, {"vecadd at once": 3 * 3005}),
+    "misaligned": (
+        {f"vecadd {form}" for form in misaligned_stage.FORMS if form != "aligned"},
+        {f"torch {form}": "vecadd aligned" for form in misaligned_stage.PEERS_FORMS},
+        {},
+    ),
+    "layouts": (set(), {f"torch {form}": f"vecadd {form}" for form in FORMS}, {"vecadd a + 2.0": 2 * 4 * 1000}),
+    "installed": (set(), {f"numpy {form}": f"installed {form}" for form in INSTALLED}, {}),
+    "host": (set(), {"torch out=": "vecadd out=", "torch out= after 1 ms": "vecadd out= after 1 ms"}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_compares_its_rows_and_a_wrong_peer_does_not_pass(
+    stage: str, run: Callable[..., dict[str, Figure]]
 ) -> None:
-    rows = run(stage, torch_that_adds_by(np.add))
+    labels, references, sizes = STAGES[stage]
+    rows = run(stage, {"torch": torch_that_adds_by(np.add)})
+    assert labels <= set(rows)
+    assert {label: rows[label].params.get("reference") for label in references} == references
+    assert {label: rows[label].bytes for label in sizes} == sizes
+    assert [label for label, row in rows.items() if not (row.checked and row.seconds)] == []
+    assert not _core.loop_counts()["installed"]
+    torchs = {label for label in rows if label.startswith(("torch", "peer-queued torch")) and label != "torch a + b"}
+    if torchs:  # by torch.add; a + b is that of the stand-in's arrays
+        wrong = run(stage, {"torch": torch_that_adds_by(np.subtract)})
+        assert {label for label, row in wrong.items() if str(row.error).startswith("wrong result: ")} == torchs
+        assert {label for label, row in wrong.items() if not row.checked} == torchs
+
+
+def test_rows_and_what_is_unmeasured_are_printed(
+    run: Callable[..., dict[str, Figure]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("device", {"torch": torch_that_adds_by(np.add)})
     printed = capsys.readouterr().out
-    assert {"vecadd", "torch"} <= set(rows)
-    assert [label for label, row in rows.items() if not row.checked] == []
-    assert rows["torch"].params["reference"] == {"device": "vecadd", "overhead": overhead_stage.REFERENCE}[stage]
-    assert f"peer-{stage} numba: unmeasured: " in printed
-    assert f"peer-{stage} torch float32 " in printed
-
-
-def test_additions_one_after_the_other_are_compared_in_rows_of_their_own(
-    run: Callable[..., dict[str, Figure]],
-) -> None:
-    rows = run("device", torch_that_adds_by(np.add))
-    assert [label for label in rows if label.startswith("peer-queued")] == ["peer-queued vecadd", "peer-queued torch"]
-    assert rows["peer-queued torch"].params["reference"] == "vecadd"
-    assert rows["peer-queued torch"].checked
+    assert "peer-device numba: unmeasured: " in printed
+    assert "peer-device torch float32 " in printed
 
 
 class Queue:
@@ -249,125 +306,17 @@ def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.Mon
     assert len(queue.slept) == events.TRIES
 
 
-def test_overhead_is_compared_with_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("overhead", torch_that_adds_by(np.add))
-    bare = {overhead_stage.REFERENCE, "vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"}
-    stages = {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}
-    own = {"vecadd +=", "vecadd Plan()", "vecadd Plan(), 7 in a row and done", "vecadd a + b", "torch a + b"}
-    assert bare | stages | own <= set(rows)
-    assert all(row.checked and row.seconds for row in rows.values())
-
-
-def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("many", torch_that_adds_by(np.add))
-    assert [label for label, row in rows.items() if not (row.checked and row.seconds)] == []
-    loops = {"vecadd, a loop", "torch, a loop", "numpy, a loop", many_stage.REFERENCE}
-    lists = {"vecadd.add_many", "vecadd.plan", "vecadd.add_many (NumPy arrays)", "vecadd.add_many (torch tensors)"}
-    assert loops | lists | {"torch._foreach_add_ in place", "torch._foreach_add, new sums"} <= set(rows)
-    assert {rows[label].bytes for label in loops | lists} == {3 * 4 * 5 * 100}
-    parameters = rows["vecadd.add_many (GPT-2's parameters)"]
-    assert parameters.params["reference"] == many_stage.ONE_ARRAY
-    assert parameters.bytes == 3 * 4 * sum(int(np.prod(shape)) for shape in many_stage.gpt2_shapes())
-
-
-def test_pairs_of_mixed_sizes_are_compared_in_place_and_with_new_sums(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = {label: row for label, row in run("many", torch_that_adds_by(np.add)).items() if "(mixed sizes)" in label}
-    assert all(row.checked and row.seconds for row in rows.values())
-    assert {row.bytes for row in rows.values()} == {3 * 4 * sum(n for (n,) in many_stage.mixed_shapes())}
-    assert {label: row.params.get("reference") for label, row in rows.items()} == {
-        "vecadd.add_many in place (mixed sizes)": None,
-        "torch._foreach_add_ in place (mixed sizes)": "vecadd.add_many in place (mixed sizes)",
-        "vecadd.add_many, new sums (mixed sizes)": None,
-        "torch._foreach_add, new sums (mixed sizes)": "vecadd.add_many, new sums (mixed sizes)",
-    }
-    wrong = {label for label, row in run("many", torch_that_adds_by(np.subtract)).items() if row.error}
-    assert {"torch._foreach_add_ in place (mixed sizes)", "torch._foreach_add, new sums (mixed sizes)"} <= wrong
-
-
-def test_mixed_sizes_are_the_same_500_in_every_run() -> None:
+def test_mixed_sizes_are_the_same_500_in_every_run_and_gpt2_has_148_parameters_of_124_million_numbers() -> None:
     shapes = many_stage.mixed_shapes()
     assert shapes == many_stage.mixed_shapes()
     assert (len(shapes), sum(n for (n,) in shapes)) == (500, 14_447_058)
     assert sum(n < 1 << 11 for (n,) in shapes) == 241  # about half: 2^11 is the middle on the logarithmic scale
-
-
-def test_gpt2_has_148_parameters_of_124_million_numbers() -> None:
     shapes = many_stage.gpt2_shapes()
     assert (len(shapes), sum(int(np.prod(shape)) for shape in shapes)) == (148, 124_439_808)
 
 
-def test_a_round_trip_is_compared_with_single_streams_and_its_route_with_each_other(
-    run: Callable[..., dict[str, Figure]],
-) -> None:
-    rows = run("transfer", torch_that_adds_by(np.add))
-    assert {"add (pinned)", "pinned", "pageable", "torch (pinned)", "add (pageable)", "numpy"} <= set(rows)
-    assert all(row.checked for row in rows.values())
-    assert {"add as routed (pinned)", "add on the host (pinned)", "add by hybrid (pinned)"} <= set(rows)
-    assert {"add as routed (pageable)", "add by transfer (pageable)"} <= set(rows)
-
-
-def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("end_to_end", torch_that_adds_by(np.add))
-    assert {"vecadd", "vecadd (host)", "vecadd (cuda)", "numpy", "torch (cuda)", "torch (host)"} <= set(rows)
-    assert all(row.checked for row in rows.values())
-    assert rows["numpy"].params["reference"] == "vecadd"
-    rows = run("end_to_end", torch_that_adds_by(np.subtract))
-    assert {label for label, row in rows.items() if not row.checked} == {"torch (cuda)", "torch (host)"}
-
-
-@pytest.mark.parametrize("stage", ["device", "overhead", "transfer"])
-def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run(stage, torch_that_adds_by(np.subtract))
-    wrong = next(row for label, row in rows.items() if label.startswith("torch"))
-    queued = rows.get("peer-queued torch", wrong)
-    assert all(str(row.error).startswith("wrong result: element ") for row in (wrong, queued))
-    assert all(row.checked for row in rows.values() if row not in (wrong, queued))
-
-
-def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
-    run: Callable[..., dict[str, Figure]],
-) -> None:
-    rows = run("l2_pollution", torch_that_adds_by(np.add))
-    assert [row.params.get("reference") for row in rows.values()] == [
-        *(None, "45 MB after plain loads", "45 MB after plain loads"),
-        *(None, "reads the sum of plain loads", "reads the sum of plain loads"),
-    ]
-    assert all(row.checked for row in rows.values())
-    assert [row.bytes for row in rows.values()] == [3 * 4 * 2000] * 3 + [2 * 4 * 3000] * 3
-
-
-def test_an_addition_at_once_is_compared_with_its_pieces(
-    run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(device_stage, "PIECE", 1000)
-    monkeypatch.setattr(device_stage, "WHOLE", {"float32": 2500, "int8": 3005})
-    rows = run("scaling", torch_that_adds_by(np.add))
-    assert set(rows) == {"vecadd in pieces of 2^28", "vecadd at once"}
-    assert all(row.checked for row in rows.values())
-
-
-def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("misaligned", torch_that_adds_by(np.add))
-    assert {f"vecadd {form}" for form in misaligned_stage.FORMS} <= set(rows)
-    assert {f"torch {form}" for form in misaligned_stage.PEERS_FORMS} <= set(rows)
-    assert all(row.checked for row in rows.values())
-    assert rows["vecadd a"].params["reference"] == "vecadd aligned"
-
-
-def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("layouts", torch_that_adds_by(np.add))
-    forms = [form for form in layouts_stage.FORMS if form.dtype == "float32"]
-    assert set(rows) == {f"{peer} {form.name}" for peer in ("vecadd", "torch") for form in forms}
-    assert all(row.checked for row in rows.values())
-    assert rows["torch a.T + b"].params["reference"] == "vecadd a.T + b"
-    assert rows["vecadd a + 2.0"].bytes == 2 * 4 * 1000
-    wrong = run("layouts", torch_that_adds_by(np.subtract))
-    assert all(row.checked == label.startswith("vecadd") for label, row in wrong.items())
-    assert "not numpy.add's" in str(wrong["torch (N, 3) + (3,)"].error)
-
-
 def test_files_are_compared_with_numpys_two_ways(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("files", torch_that_adds_by(np.add))
+    rows = run("files", {})
     places = {row.params["memory"] for row in rows.values()}
     assert {f"{name} ({place})" for place in places for name in ("vecadd.add_files", "numpy.memmap")} <= set(rows)
     assert places & set(files_stage.FOLDERS)
@@ -401,21 +350,12 @@ def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
     assert not timed & unmeasured
 
 
-def test_numpy_is_timed_with_vecadd_in_it_and_without(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("installed", torch_that_adds_by(np.add))
-    forms = [form for form in installed_stage.FORMS if form != installed_stage.ROWS]  # whose rows are longer
-    assert list(rows) == [f"{who} {form}" for form in forms for who in ("installed", "numpy")]
-    assert all(row.checked for row in rows.values())
-    assert rows["numpy a + 2"].params["reference"] == "installed a + 2"
-    assert not _core.loop_counts()["installed"]
-
-
 def test_an_installed_sum_that_is_wrong_does_not_pass(
     run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, check = installed_stage.FORMS["a + 2"]
     monkeypatch.setitem(installed_stage.FORMS, "a + 2", (lambda sets: 1e-9, check))
-    rows = run("installed", torch_that_adds_by(np.add))
+    rows = run("installed", {})
     assert {label for label, row in rows.items() if not row.checked} == {"installed a + 2", "numpy a + 2"}
 
 
@@ -423,16 +363,10 @@ def test_a_large_addition_on_the_host_has_its_share_of_the_limit(
     run: Callable[..., dict[str, Figure]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_stage, "STREAMED", 1)
-    rows = run("host", torch_that_adds_by(np.add))
+    rows = run("host", {})
     ours = rows["vecadd out="]
     assert 0 < (ours.fraction or 0) <= ours.params["limit_share"]
     assert rows["vecadd a + b"].limit is None
-
-
-def test_torch_on_the_host_is_timed_where_it_writes_into_an_array(run: Callable[..., dict[str, Figure]]) -> None:
-    rows = run("host", torch_that_adds_by(np.add))
-    assert [label for label in rows if label.startswith("torch")] == ["torch out=", "torch out= after 1 ms"]
-    assert all(row.checked for row in rows.values())
 
 
 # Each library is called as its documents say, at its fastest setting, and one that is not there is told.
@@ -550,24 +484,6 @@ class Jax:
         return call
 
 
-@pytest.fixture
-def host_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """host_rows(modules): the host stage's rows of float32 by name, on a machine that has these modules."""
-
-    def run(modules: dict[str, Any]) -> dict[str, Any]:
-        monkeypatch.setattr(libraries, "module", modules.__getitem__)
-        arguments = ["--stage", "host", "--sizes", "1000", "--dtypes", "float32", "--seconds-per-cell", "0.001"]
-        monkeypatch.setattr(sys, "argv", ["peers", "--json-dir", str(tmp_path), *arguments])
-        monkeypatch.setattr(host_stage.os, "sched_getaffinity", lambda pid: {0, 1, 2})
-        monkeypatch.setattr(clocks, "LOOK", 1e-4)  # no stand-in has a thread that spins
-        monkeypatch.setattr(host_stage, "IDLE", 1e-4)
-        monkeypatch.setattr(host_stage, "MOST_KEPT", 4)
-        peers.main()
-        return {row["rung"]: row for row in json.loads((tmp_path / "peer-host.json").read_text())["rows"]}
-
-    return run
-
-
 def modules_that_add_by(add: Add) -> dict[str, Any]:
     return {"numexpr": NumExpr(add), "numkong": numkong_that_adds_by(add), "jax": Jax(add)}
 
@@ -596,23 +512,23 @@ def arrow(met: list[int]) -> dict[str, Any]:
     return {"pyarrow": module, "pyarrow.compute": importlib.import_module("pyarrow.compute")}
 
 
-def test_libraries_on_the_host_meet_in_every_form_that_they_have(host_rows: Callable[..., dict[str, Any]]) -> None:
+def test_libraries_on_the_host_meet_in_every_form_that_they_have(run: Callable[..., dict[str, Figure]]) -> None:
     met: list[int] = []
     modules = modules_that_add_by(np.add)
-    rows = host_rows(modules | arrow(met))
-    assert [label for label, row in rows.items() if not (row["checked"] and row["seconds"])] == []
+    rows = run("host", modules | arrow(met))
+    assert [label for label, row in rows.items() if not (row.checked and row.seconds)] == []
     forms = {f"{who} {form}" for who in ("vecadd", "numpy", *EVERY) for form in host_stage.FORMS}
     assert set(rows) == forms | {"arrow a + b", "arrow a + b, kept"}
     assert set(met) == {0}, "Arrow copied an operand"
     assert modules["numexpr"].asked == {1, 3}
     for label in ("numexpr out=", "numexpr a + b", "numkong out="):
-        assert rows[label]["params"]["setting"] in ("1 thread", "3 threads")
-    assert "setting" not in rows["numkong a + b"]["params"]
+        assert rows[label].params["setting"] in ("1 thread", "3 threads")
+    assert "setting" not in rows["numkong a + b"].params
 
 
-def test_a_library_on_the_host_that_adds_wrongly_does_not_pass(host_rows: Callable[..., dict[str, Any]]) -> None:
-    rows = host_rows(modules_that_add_by(np.subtract))
-    wrong = {label for label, row in rows.items() if str(row["error"]).startswith("wrong result: element ")}
+def test_a_library_on_the_host_that_adds_wrongly_does_not_pass(run: Callable[..., dict[str, Figure]]) -> None:
+    rows = run("host", modules_that_add_by(np.subtract))
+    wrong = {label for label, row in rows.items() if str(row.error).startswith("wrong result: element ")}
     assert wrong == {f"{who} {form}" for who in EVERY for form in host_stage.FORMS}
 
 

@@ -12,8 +12,6 @@ from vecadd import _core
 N = 70_001
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transfer" and rung["stages"] != "shared"}
 COPIED = ["to_device", "to_device", "kernel", "to_host"]  # of one chunk: a and b go up
-ALLOCATING = [name for name, rung in RUNGS.items() if rung["params"].get("allocates", (0, 0, 0))[1]]
-ALWAYS_ALLOCATING = [name for name, rung in RUNGS.items() if rung["allocates"]]
 
 
 @pytest.fixture
@@ -52,22 +50,26 @@ PARAMS = {
 }
 
 
-@pytest.mark.parametrize("order", range(4 if ON_DOUBLE else 1))
-@pytest.mark.parametrize("name", [name for name in RUNGS if name not in ("managed", "zero_copy")])
-def test_each_chunk_goes_up_is_added_and_comes_down(order, name, request, device, operands):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(order)
-    for steps in chunks(timeline(name, operands(), **PARAMS.get(name, {}))).values():
+def assert_each_goes_up_is_added_and_comes_down(found):
+    for steps in found.values():
         assert [what for what, *_ in steps] == COPIED
         times = [time for step in steps for time in step[3:]]
         assert times == sorted(times)
 
 
+@pytest.mark.parametrize("order", range(4 if ON_DOUBLE else 1))
 @pytest.mark.parametrize("name", RUNGS)
-def test_seconds_begin_at_0_and_no_step_ends_before_it_begins(device, name, operands):
+def test_each_chunk_goes_up_is_added_and_comes_down(order, name, request, device, operands):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(order)
     entries = timeline(name, operands(), **PARAMS.get(name, {}))
     assert min(begin for *_, begin, _ in entries) == 0
     assert all(begin <= end for *_, begin, end in entries)
+    if name not in ("managed", "zero_copy"):
+        assert_each_goes_up_is_added_and_comes_down(chunks(entries))
+    for stream in {entry[1] for entry in entries} - {-1}:
+        times = [time for step in entries if step[1] == stream for time in step[3:]]
+        assert times == sorted(times)
 
 
 CUT = {
@@ -95,10 +97,7 @@ def test_the_gpus_share_of_a_hybrid_is_chunks_on_two_streams(order, double, devi
     assert len(steps) > 2
     assert [number for _, number in steps] == list(range(len(steps)))
     assert {stream for stream, _ in steps} == {0, 1}
-    for taken in steps.values():
-        assert [what for what, *_ in taken] == COPIED
-        times = [time for step in taken for time in step[3:]]
-        assert times == sorted(times)
+    assert_each_goes_up_is_added_and_comes_down(steps)
 
 
 def test_so_few_elements_of_a_hybrid_are_the_processors(device, operands):
@@ -112,26 +111,16 @@ def test_tuned_transfer_tapers_its_chunks(device, operands):
     assert {stream for stream, _ in steps} == {0, 1}
 
 
-def test_steps_of_one_stream_follow_each_other(device, operands):
-    entries = timeline("streams2", operands(), chunk=4096)
-    for stream in (0, 1):
-        times = [time for step in entries if step[1] == stream for time in step[3:]]
-        assert times == sorted(times)
-
-
-@pytest.mark.parametrize("name", RUNGS)
-def test_allocation_is_there_where_it_is_timed(device, name, operands):
-    whats = Counter(what for what, *_ in timeline(name, operands(), **PARAMS.get(name, {})))
-    times = 1 if name in ALLOCATING or name in ALWAYS_ALLOCATING else 0
-    assert (whats["allocate"], whats["free"]) == (times, times)
-
-
-@pytest.mark.parametrize("allocates", [0, 1])
-@pytest.mark.parametrize("name", [name for name, rung in RUNGS.items() if "allocates" in rung["params"]])
-def test_allocation_is_by_the_hosts_clock(device, name, allocates, operands):
-    entries = timeline(name, operands(), **{**PARAMS.get(name, {}), "allocates": allocates})
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [(name, {}) for name in RUNGS]
+    + [(name, {"allocates": how}) for name in RUNGS if "allocates" in RUNGS[name]["params"] for how in (0, 1)],
+    ids=str,
+)
+def test_allocation_is_by_the_hosts_clock_where_it_is_timed(device, name, params, operands):
+    entries = timeline(name, operands(), **PARAMS.get(name, {}) | params)
     host = [(what, stream) for what, stream, *_ in entries if what in ("allocate", "free")]
-    wanted = allocates or name in ALWAYS_ALLOCATING
+    wanted = RUNGS[name]["allocates"] or params.get("allocates", RUNGS[name]["params"].get("allocates", (0, 0, 0))[1])
     assert host == ([("allocate", -1), ("free", -1)] if wanted else [])
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from arrays import DTYPES, assert_same_values, numpys_sum, pinned, values
-from conftest import ON_DOUBLE
 
 from vecadd import _core, ladder
 
@@ -119,18 +118,6 @@ def test_sizes_around_chunks_are_added_whole(device, more, name):
     assert_same_values(out, a + b)
 
 
-@pytest.mark.parametrize("order", range(10 if ON_DOUBLE else 1))
-@pytest.mark.parametrize("name", ["streams2", "streams4", "copy_async", "pool", "hybrid"])
-def test_any_order_that_the_streams_allow_gives_the_sum(order, name, request, device):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(order)
-    n = 30_000
-    a, b, out = pinned(numbers(1, n)), pinned(numbers(2, n)), pinned(np.full(n, np.nan, FLOAT32))
-    params = {"chunk": 4096} if name == "streams2" else {"threads": 1} if name == "hybrid" else {}
-    ladder.run(name, a, b, out, **params)
-    assert_same_values(out, a + b)
-
-
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", RUNGS)
 def test_out_may_be_an_input(device, name, which):
@@ -232,14 +219,6 @@ def test_a_parameter_that_a_rung_has_not_is_refused(device):
         ladder.run("tuned_transfer", a, a, kernel=1)
 
 
-@pytest.mark.parametrize("timed", range(4))
-def test_chunks_give_the_sum_whatever_of_them_is_timed(device, timed):
-    n = 10_001
-    a, b, out = pinned(numbers(1, n)), pinned(numbers(2, n)), pinned(np.full(n, np.nan, FLOAT32))
-    assert ladder.time("chunks_reused", a, b, out, timed=timed, chunk=4096) > 0
-    assert_same_values(out, a + b)
-
-
 @pytest.mark.parametrize(
     ("timed", "launches", "why"),
     [
@@ -251,7 +230,8 @@ def test_chunks_give_the_sum_whatever_of_them_is_timed(device, timed):
 )
 def test_other_memory_is_read_only_where_its_row_says(double, device, timed, launches, why):
     a, out = pinned(numbers(1, 10_001)), pinned(np.zeros(10_001, FLOAT32))
-    ladder.run("chunks_reused", a, a, out, timed=timed, chunk=4096)
+    assert ladder.time("chunks_reused", a, a, out, timed=timed, chunk=4096) > 0
     double.reset(0)
     ladder.run("chunks_reused", a, a, out, timed=timed, chunk=4096)
+    assert_same_values(out, a + a)
     assert double.calls("cudaLaunchKernel") == launches, why
