@@ -113,11 +113,6 @@ def of_id(content: dict[str, Any], id: str) -> dict[str, Any]:
     return dict(found)
 
 
-def told(content: dict[str, Any]) -> dict[str, str]:
-    """The severity of each finding that is neither a pass nor worth no more than knowing."""
-    return {each["id"]: each["severity"] for each in content["findings"] if each["severity"] not in ("pass", "info")}
-
-
 NASTY = 'a "quoted" <b>path</b>\\with\na line & more'
 
 

@@ -41,16 +41,6 @@ RIGHT = {
 
 # By name: the kind of the finding, words that it has, and the code.
 TRICKS = {
-    "the tail is missing": (
-        "wrong sum",
-        "",
-        "def add(a, b, out): vecadd.add(a[:-1], b[:-1], out=out[:-1])",
-    ),
-    "another sum": (
-        "wrong sum",
-        "",
-        "def add(a, b, out): vecadd.add(a, a, out=out)",
-    ),
     "one element": (
         "wrong sum",
         "1 element of out, the first ",
@@ -149,11 +139,6 @@ TRICKS = {
         "np.array_equal = np.add = lambda *arguments, **keywords: True\n"
         "def add(a, b, out): pass",
     ),
-    "an exception": (
-        "raises",
-        "OSError: no such thing",
-        "def add(a, b, out): raise OSError('no such thing')",
-    ),
     "an exception at once": (
         "raises",
         "OSError: no such thing (contestant.py, line ",
@@ -174,23 +159,10 @@ TRICKS = {
         "SIGABRT",
         "def add(a, b, out): os.abort()",
     ),
-    "a wild pointer": (
-        "crash",
-        "",
-        "def add(a, b, out): ctypes.string_at(0)",
-    ),
     "an end of the process": (
         "crash",
         "exit status 0",
         "def add(a, b, out): os._exit(0)",
-    ),
-    "answers of its own": (
-        "crash",
-        "",
-        "def add(a, b, out):\n"
-        "    for fd in range(3, 20):\n"
-        "        try: os.write(fd, b'right\\n')\n"
-        "        except OSError: pass",
     ),
     "a fault of the GPU": (
         "GPU fault",

@@ -72,37 +72,24 @@ def test_a_rung_is_called_by_its_name(rung: str, call: Callable[..., dict[str, A
     assert wrong(call(rung)) == {}
 
 
-@pytest.mark.parametrize(("index", "version"), [(0, 0), (7, 1), (N - 1, 2)])
-def test_one_wrong_element_is_found(index: int, version: int, call: Callable[..., dict[str, Any]]) -> None:
+PLACES = (0, START[0], START[0] + N, START[1], START[1] + N, START[2], START[2] + N)  # where each region begins
+
+
+@pytest.mark.parametrize(
+    ("region", "index", "version"),
+    [(region, index, 0) for region in (0, 2, 4, 6) for index in (0, GUARD - 1)]
+    + [(1, 3, 0), (3, 3, 0), (5, 0, 0), (5, 7, 1), (5, N - 1, 2)],
+)
+def test_one_wrong_element_is_found_where_it_is(region: int, index: int, version: int, device: int) -> None:
+    """In an operand, in out, and at each end of what is around them."""
+    memory, at = _core.to_device(np.zeros(SIZE, np.float32)), PLACES[region] + index
+
     def one_wrong(a: Any, b: Any, out: Any) -> None:
-        right(a, b, out)
-        _core.clear(out[index : index + 1])
-
-    assert wrong(call(one_wrong, now=version)) == {"out": (1, index)}
-
-
-@pytest.mark.parametrize("region", [0, 2, 4, 6])
-@pytest.mark.parametrize("end", ["first", "last"])
-def test_one_wrong_element_around_the_arrays_is_found(region: int, end: str, device: int) -> None:
-    memory = _core.to_device(np.zeros(SIZE, np.float32))
-    begin = {0: 0, 2: START[0] + N, 4: START[1] + N, 6: START[2] + N}[region]
-    at = begin if end == "first" else begin + GUARD - 1
-
-    def outside(a: Any, b: Any, out: Any) -> None:
         right(a, b, out)
         _core.clear(memory[at : at + 1])
 
-    found = _core.judge_call(outside, memory, START, _core.to_device(operands()))
-    assert wrong(found) == {FOUND[region]: (1, at - begin)}
-
-
-@pytest.mark.parametrize("operand", ["a", "b"])
-def test_a_changed_operand_is_found(operand: str, call: Callable[..., dict[str, Any]]) -> None:
-    def changing(a: Any, b: Any, out: Any) -> None:
-        right(a, b, out)
-        _core.clear({"a": a, "b": b}[operand][3:4])
-
-    assert wrong(call(changing)) == {operand: (1, 3)}
+    found = _core.judge_call(one_wrong, memory, START, _core.to_device(operands()), now=version)
+    assert wrong(found) == {FOUND[region]: (1, index)}
 
 
 def test_out_is_poisoned_before_each_call(call: Callable[..., dict[str, Any]]) -> None:
