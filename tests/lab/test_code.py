@@ -3,6 +3,7 @@
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -90,11 +91,6 @@ def test_an_installed_package_shows_the_same(tmp_path: Path, monkeypatch: pytest
     _carried.write_archive(tmp_path / _carried.ARCHIVE)
     monkeypatch.setattr(_carried, "ROOT", tmp_path)
     assert _carried.sources() == in_the_tree
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="no rung is called 'nave'; did you mean naive"):
-        ladder.source("nave")
 
 
 # As a notebook shows it
@@ -284,39 +280,43 @@ def test_without_an_architecture_it_is_the_gpus_where_the_build_has_it(monkeypat
     assert ladder.sass("tuned").caption == "tuned, float32, sm_90"
 
 
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda: ladder.source("nave"), ValueError, "no rung is called 'nave'; did you mean naive"),
+        (lambda: ladder.sass("nave"), ValueError, "no rung is called 'nave'; did you mean naive"),
+        (lambda: ladder.sass("half", "float32"), TypeError, "rung half takes float16, bfloat16, not float32"),
+        (
+            lambda: ladder.sass("threads"),
+            ValueError,
+            "rung threads adds on the host and has no GPU machine code; its sou",
+        ),
+        (lambda: ladder.diff("naive", "float4", "ptx"), ValueError, "what must be 'source' or 'sass', not 'ptx'"),  # type: ignore
+    ],
+)
+def test_code_that_there_is_not_is_refused(ask: Callable[[], Code], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ask()
+
+
 @pytest.mark.usefixtures("tool")
 def test_an_architecture_that_the_build_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="has machine code of naive for sm_90, not for 'sm_42'"):
         ladder.sass("naive", arch="sm_42")
 
 
-def test_a_rung_of_the_host_has_none() -> None:
-    with pytest.raises(ValueError, match="rung threads adds on the host and has no GPU machine code; its source"):
-        ladder.sass("threads")
-
-
-def test_names_and_dtypes_that_are_none_are_refused() -> None:
-    with pytest.raises(ValueError, match="no rung is called 'nave'; did you mean naive"):
-        ladder.sass("nave")
-    with pytest.raises(TypeError, match="rung half takes float16, bfloat16, not float32"):
-        ladder.sass("half", "float32")
-
-
 # Without the tools
 
 
-def test_a_recording_serves_one_architecture(recording_of_three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code, "FILE", recording_of_three)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_without_the_tools_it_is_said_what_to_install(
+    recorded: bool, recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code, "FILE", recording_of_three if recorded else recording_of_three / "none")
     monkeypatch.setattr(code, "find_disassembler", lambda: None)
-    with pytest.raises(FileNotFoundError, match=r"sm_90 alone; .*pip install nvidia-cuda-cuobjdump"):
+    said = r"sm_90 alone; .*" if recorded else r"no machine code to read, and .*"
+    with pytest.raises(FileNotFoundError, match=rf"{said}pip install nvidia-cuda-cuobjdump"):
         ladder.sass("naive", arch="sm_80")
-
-
-def test_without_a_recording_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code, "FILE", tmp_path / "none")
-    monkeypatch.setattr(code, "find_disassembler", lambda: None)
-    with pytest.raises(FileNotFoundError, match=r"no machine code to read, and .*pip install nvidia-cuda-cuobjdump"):
-        ladder.sass("naive")
 
 
 def test_the_tools_are_found_where_cuda_home_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,8 +408,3 @@ def test_addresses_do_not_count_but_other_numbers_do() -> None:
     assert changed(diff, "-") == ["LOP3 R1, 0xff ;"]
     assert changed(diff, "+") == ["LOP3 R1, 0xfe ;"]
     assert (diff.language, diff.caption) == ("diff", "one → two")
-
-
-def test_an_unknown_kind_of_code_is_refused() -> None:
-    with pytest.raises(ValueError, match="what must be 'source' or 'sass', not 'ptx'"):
-        ladder.diff("naive", "float4", "ptx")  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,15 @@ def figure(value: float | None, interval: Range | None = None, unit: str = "s", 
 
 def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
     return figure(seconds, (low, high), unit)
+
+
+def checks(folder: Path, name: str, values: Sequence[float | None], severities: Sequence[str], **of: Any) -> list[str]:
+    """The files of two checks of a machine with that finding."""
+    files = [folder / "old.json", folder / "new.json"]
+    for file, value, severity in zip(files, values, severities, strict=True):
+        found = simulated.finding(f"link/gpu 0/{name}", name, "gpu 0", value, "GB/s") | {"severity": severity} | of
+        file.write_text(json.dumps(simulated.content("node1", [found])))
+    return list(map(str, files))
 
 
 def run_of(path: Path, rows: list[Figure]) -> str:
@@ -204,18 +214,13 @@ def test_only_what_is_decided_and_differs_is_shown_unless_all_is_asked_for(
 
 
 def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, value in (("old", 100.0), ("new", 70.0)):
-        finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", value, "GB/s")
-        (tmp_path / f"{name}.json").write_text(json.dumps(simulated.content("node1", [finding])))
-    assert cli.main(["compare", str(tmp_path / "old.json"), str(tmp_path / "new.json")]) == 1
+    assert cli.main(["compare", *checks(tmp_path, "to the device", (100.0, 70.0), ("pass", "pass"))]) == 1
     assert "to the device, gpu 0" in capsys.readouterr().out
 
 
 def test_a_figure_that_other_work_disturbed_is_undecided(tmp_path: Path) -> None:
-    for name, severity, value in (("old", "pass", 100.0), ("new", "unknown", 40.0)):
-        finding = simulated.finding("host memory/host/add 2^26", "host add 2^26", "host", value, "GB/s")
-        (tmp_path / name).write_text(json.dumps(simulated.content("node1", [finding | {"severity": severity}])))
-    assert cli.main(["compare", *(str(tmp_path / name) for name in ("old", "new")), "--json", str(tmp_path / "x")]) == 0
+    files = checks(tmp_path, "host add 2^26", (100.0, 40.0), ("pass", "unknown"))
+    assert cli.main(["compare", *files, "--json", str(tmp_path / "x")]) == 0
     (row,) = json.loads((tmp_path / "x").read_text())["rows"]
     assert (row["verdict"], row["ratio"]) == ("undecided", 2.5)
 
@@ -236,11 +241,7 @@ def test_a_figure_that_other_work_disturbed_is_undecided(tmp_path: Path) -> None
 def test_what_fails_in_the_later_check_alone_has_failed(
     severities: tuple[str, str], values: tuple[float | None, float | None], status: int, tmp_path: Path
 ) -> None:
-    for name, severity, value in zip(("old", "new"), severities, values, strict=True):
-        finding = simulated.finding("link/gpu 0/width", "width", "gpu 0", value, "lanes")
-        content = simulated.content("node1", [finding | {"severity": severity, "interval": None}])
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    files = [str(tmp_path / f"{name}.json") for name in ("old", "new")]
+    files = checks(tmp_path, "width", values, severities, unit="lanes", interval=None)
     assert cli.main(["compare", *files, "--json", str(tmp_path / "found")]) == status
     found = json.loads((tmp_path / "found").read_text())
     assert (found["counts"]["failed"], found["rows"][0]["new"]) == (status, values[1])
@@ -248,12 +249,8 @@ def test_what_fails_in_the_later_check_alone_has_failed(
 
 def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
-    for name, severity, value in (("old", "pass", 100.0), ("new", "critical", 99.0)):
-        finding = simulated.finding("link/gpu 0/to the host", "to the host", "gpu 0", value, "GB/s")
-        content = simulated.content("node1", [finding | {"severity": severity}])
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    page = tmp_path / "page.html"
-    assert cli.main(["compare", *(str(tmp_path / f"{name}.json") for name in ("old", "new")), "--html", str(page)]) == 1
+    files, page = checks(tmp_path, "to the host", (100.0, 99.0), ("pass", "critical")), tmp_path / "page.html"
+    assert cli.main(["compare", *files, "--html", str(page)]) == 1
     assert re.findall(r'<span class="name">(.*)</span>\n<span class="(\w+)">', page.read_text()) == [
         ("to the host, gpu 0", "bad")
     ]

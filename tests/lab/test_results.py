@@ -358,16 +358,6 @@ def gpu_saying(microseconds: int, errors: int = 0) -> dict[str, str]:
     return {machine.ECC_ERRORS: str(errors), **dict.fromkeys(machine.THROTTLING.values(), str(microseconds))}
 
 
-def test_the_conditions_of_a_run_count_its_own_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes = [{"pid": "1"}, {"pid": "2"}]
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[gpu_saying(1_000_000, 3)], compute_apps=processes))
-    before = machine.conditions_now()
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[gpu_saying(1_250_000, 3)], compute_apps=processes))
-    conditions = machine.conditions_since(before)
-    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.25)
-    assert (conditions["gpu_processes"], conditions["ecc_errors"]) == (2, 3)
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_one_gpu_in_trouble_is_seen_whichever_it_is(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet, troubled = gpu_saying(0), gpu_saying(500_000, 2)
