@@ -193,15 +193,6 @@ def run(figures: list[Figure], *, recorded: bool = True, **meta: Any) -> Run:
     return Run({**META, **meta}, figures, Path("run.json") if recorded else None)
 
 
-def slow_down(made: Figure, factor: float) -> Figure:
-    """The figure of a run in which everything takes ``factor`` times as long."""
-    return replace(
-        made,
-        value=made.value and factor * made.value,
-        spread=made.spread and (factor * made.spread[0], factor * made.spread[1]),
-    )
-
-
 # Figures at several sizes, for pictures and notebooks
 
 SIZES = tuple(2**power for power in range(10, 29, 2))

@@ -168,17 +168,6 @@ def test_a_gpu_that_fails_leaves_the_hosts_rows(device: int, double: Any, check:
 # Expected
 
 
-def test_an_expectation_that_no_machine_meets_fails_by_name(
-    without_gpu: None, check: Check, tmp_path: Path, capsys: Any
-) -> None:
-    impossible = earlier(tmp_path / "old.json", **EASY | {"streaming": ("host", "add 2^14", 1e9)})
-    status, content = check("--expect", str(impossible))
-    assert (status, content["status"]) == (1, "failed")
-    assert severities(content, STREAMING, SMALL) == ["critical", "pass"]
-    assert of_id(content, STREAMING)["expected"] == [pytest.approx(0.8e9), None]
-    assert capsys.readouterr().out.endswith(f"failed: {STREAMING}\n")
-
-
 def test_a_check_meets_its_own_file_again(without_gpu: None, check: Check, tmp_path: Path) -> None:
     check()
     kept = (tmp_path / "check.json").rename(tmp_path / "first.json")

@@ -65,6 +65,7 @@ def causes(contents: list[dict[str, Any]]) -> Found:
 # What is unlike its peers
 
 GOOD = [eight([100, 101, 99, 100.5], f"node{number}") for number in range(8)]
+DISTURBED = machine("node09", findings=[machine(value=40.0)["findings"][0] | {"severity": "unknown"}])
 FLEETS: dict[str, tuple[list[dict[str, Any]], Found]] = {
     "alike": (machines(STEADY), {}),
     "equal": (machines([100.0] * 9), {}),
@@ -74,6 +75,8 @@ FLEETS: dict[str, tuple[list[dict[str, Any]], Found]] = {
     "one lacks a figure": (machines([*STEADY, None]), {("machine", ""): ("node09",)}),
     "many lack a figure": (machines([*STEADY, *[None] * 4]), {}),
     "zero is a figure": (machines([*STEADY, 0.0]), {}),
+    "one that other work disturbed": ([*machines(STEADY), DISTURBED], {}),
+    "one of another type": ([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")], {}),
     "one GPU, beside its neighbours": (
         [eight([100, 101, 99, 100, 80, 100.5, 99.5, 100.2])],
         {("part", "gpu 4"): ("node1",)},
@@ -138,13 +141,6 @@ def test_pairs_that_share_a_gpu_are_that_gpu() -> None:
     assert causes([*healthy, simulated.content("ill", found)]) == {("part", "gpu 2"): ("ill",)}
 
 
-def test_machines_of_another_type_are_no_peers_and_said_to_have_none() -> None:
-    found = outliers.find_outliers(
-        read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST
-    )
-    assert (found.causes, found.alone) == ([], ["other"])
-
-
 @pytest.mark.parametrize("load", [0.0, 0.2, 40.0])
 def test_an_idle_or_a_busy_machine_of_ten_is_as_healthy_as_its_peers(load: float, tmp_path: Path) -> None:
     """The recorded check of two H200s has every condition."""
@@ -161,12 +157,6 @@ def test_an_idle_or_a_busy_machine_of_ten_is_as_healthy_as_its_peers(load: float
         (tmp_path / f"{number}.json").write_text(json.dumps(content))
     assert cli.main(["fleet", str(tmp_path), "--exclude", str(tmp_path / "bad.txt")]) == 0
     assert (tmp_path / "bad.txt").read_text() == ""
-
-
-def test_a_figure_that_other_work_disturbed_is_neither_slow_nor_missing() -> None:
-    fleet = machines([*STEADY, 40.0])
-    fleet[-1]["findings"][0]["severity"] = "unknown"
-    assert causes(fleet) == {}
 
 
 def test_memory_of_nodes_without_processors_is_not_compared_with_that_of_others() -> None:

@@ -140,14 +140,12 @@ def accepted(runtime: str | None) -> Verdict:
         return judge(vecadd.add, sizes=[9000, 200], rounds=5)
 
 
-def test_it_is_timed_near_the_sizes_that_were_asked_for(accepted: Verdict) -> None:
+def test_it_is_timed_near_the_asked_sizes_and_compared_with_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
+    """What fits in the L2 has no limit."""
     large, small = accepted.sizes
     assert 9000 - 9000 // 64 - 128 <= large.n <= 9000
     assert large.n % 128 == 0
     assert 200 - 200 // 64 <= small.n <= 200
-
-
-def test_it_is_compared_with_tuned_and_the_nearest_rung(accepted: Verdict) -> None:
     for size in accepted.sizes:
         low, middle, high = size.seconds
         assert 0 < low <= middle <= high
@@ -156,11 +154,10 @@ def test_it_is_compared_with_tuned_and_the_nearest_rung(accepted: Verdict) -> No
         assert size.rung_seconds > 0
         assert size.gbps == pytest.approx(12 * size.n / middle / 1e9)
         assert size.rung in size.placed
-        assert size.advice
-
-
-def test_what_fits_in_the_l2_has_no_limit(accepted: Verdict) -> None:
-    assert [size.limit for size in accepted.sizes] == [None, None]
+        assert size.limit is None
+        times, about = size.advice[:2]
+        assert times == f"It takes {show_seconds(middle)}, {size.over_rung[1]:.3g} times as long as {size.rung}."
+        assert about == f"{size.rung} is the nearest rung, and what follows is about a kernel like it."
 
 
 def test_a_larger_one_has_its_share_of_the_limit_and_is_tested_for_foresight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,15 +179,6 @@ def test_the_asked_size_is_shown_beside_the_timed_one() -> None:
     assert line is not None
     assert line.cells[:2] == ("2^14", str(size.n))
     assert verdict.sentences()[0].startswith("2^14: ")
-
-
-def test_the_advice_says_what_was_measured_and_names_the_nearest_rung(accepted: Verdict) -> None:
-    for size in accepted.sizes:
-        times, about = size.advice[:2]
-        assert (
-            times == f"It takes {show_seconds(size.seconds[1])}, {size.over_rung[1]:.3g} times as long as {size.rung}."
-        )
-        assert about == f"{size.rung} is the nearest rung, and what follows is about a kernel like it."
 
 
 def test_it_is_shown_as_text_as_html_and_as_plain_values(accepted: Verdict) -> None:
@@ -568,41 +556,25 @@ def test_faster_where_the_next_set_is_known_is_a_trick() -> None:
     assert "1.25 times as fast" in found.value.words
 
 
-def test_each_set_is_twice_the_l2() -> None:
+def test_known_and_other_orders_take_turns_on_sets_of_twice_the_l2() -> None:
     child = MadeUpChild(1.0)
     check(child)
     stages = [asked for asked in child.asked if asked["ask"] == "stage"]
     assert len({asked["stage"] for asked in stages}) == len(stages) == session.SETS
     assert {asked["n"] for asked in stages} == {2 * CLOCK["l2"] // (3 * 4)}
-
-
-def test_known_and_other_orders_take_turns() -> None:
-    child = MadeUpChild(1.0)
-    check(child)
     sets, lap = child.sets(), [f"set {index}" for index in range(session.SETS)]
-    others = (session.LAPS - 1) * session.SETS
-    turn = session.LAPS * session.SETS + others
-    assert len(sets) == session.ROUNDS * turn
-    for begin in range(0, len(sets), turn):
-        assert sets[begin : begin + turn - others] == lap * session.LAPS
-
-
-def test_in_other_orders_no_set_comes_early_or_after_the_same_one_again() -> None:
-    child = MadeUpChild(1.0)
-    check(child)
-    begin = session.LAPS * session.SETS
-    sets = child.sets()[: begin + (session.LAPS - 1) * session.SETS]
+    known, others = session.LAPS * session.SETS, (session.LAPS - 1) * session.SETS
+    assert len(sets) == session.ROUNDS * (known + others)
+    for begin in range(0, len(sets), known + others):
+        assert sets[begin : begin + known] == lap * session.LAPS
+    # In other orders no set comes early or after the same one again.
     follower: dict[str, str] = {}
-    for at, (before, now) in enumerate(pairwise(sets), start=1):
-        if at >= begin:
+    for at, (before, now) in enumerate(pairwise(sets[: known + others]), start=1):
+        if at >= known:
             assert now not in sets[at - 2 : at]
             assert follower[before] != now
         follower[before] = now
-
-
-def test_nothing_is_prepared_between_timed_calls() -> None:
-    child = MadeUpChild(1.0)
-    check(child)
+    # Nothing is prepared between timed calls.
     timed = [asked for asked in child.asked if asked["ask"] == "call" and asked["how"]["bare"]]
     assert not any(asked["flush"] for asked in timed)
     assert len({(asked["stage"], asked["start"]) for asked in timed}) == session.SETS

@@ -51,11 +51,6 @@ def test_every_element_is_where_it_belongs_and_nothing_is_written_beside(
         assert got.tobytes() == want.tobytes()
 
 
-def test_a_run_is_timed(device: int) -> None:
-    x = vecadd.to_device(matrix((64, 64)))
-    assert ladder.time("transpose_padded", x, out=vecadd.to_device(np.empty((64, 64), np.float32))) > 0
-
-
 def test_a_transpose_comes_after_the_work_on_its_matrix(device: int) -> None:
     x = vecadd.to_device(matrix((300, 200)))
     y = vecadd.to_device(np.zeros((300, 200), np.float32))
@@ -180,14 +175,6 @@ def test_the_documents_product_is_its_closed_form(name: str, shape: tuple[int, i
     """No partial sum exceeds 2^24 at these sizes: float32 is exact by any order of summation."""
     a, b = documents_factors(*shape)
     np.testing.assert_array_equal(product(name, a, b), closed_form(*shape))
-
-
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_a_larger_product_is_the_closed_form_but_for_rounding(name: str, device: int) -> None:
-    """The document's own bound, 1e-4 of the larger value, would fail near 0: the error is one of the terms added."""
-    a, b = documents_factors(70, 90, 400)
-    terms = np.abs(a).astype(np.float64) @ np.abs(b)
-    assert np.all(np.abs(product(name, a, b) - closed_form(70, 90, 400)) <= bound(400) * terms)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

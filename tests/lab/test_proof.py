@@ -100,19 +100,6 @@ def test_exact_sums_are_those_of_rational_numbers_rounded_once(dtype: Dtype) -> 
             assert got == want or (want is None and np.isnan(sums[right : right + 1].view(dtype)[0])), (left, right)
 
 
-def test_exact_float16_sums_are_those_of_float64_rounded_once() -> None:
-    """A sum of two float16 is exact in float64. All right operands."""
-    rights = np.arange(1 << 16).astype(np.uint16).view(FLOAT16)
-    for left in (*lefts_of(FLOAT16), 0x3555, 0x90A7):
-        with np.errstate(all="ignore"):
-            x = np.array([left], np.uint16).view(FLOAT16).astype(np.float64)
-            want = (x + rights.astype(np.float64)).astype(FLOAT16)
-        got = due(FLOAT16, left, 1 << 16)[0].view(FLOAT16)
-        numbers = ~np.isnan(want)
-        assert (np.isnan(got) == ~numbers).all()
-        assert (got.view("u2")[numbers] == want.view("u2")[numbers]).all()
-
-
 @pytest.mark.parametrize(
     ("dtype", "a", "b", "flag"),
     [
