@@ -125,6 +125,20 @@ def child() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run_child
 
 
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """script(name, body): an executable shell script of that name, first on PATH."""
+
+    def write(name: str, body: str) -> Path:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        return path
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def runtime() -> str | None:
     """ "double", "gpu", or None where there is neither. A child looks, so that this process stays without CUDA."""

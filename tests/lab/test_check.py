@@ -328,13 +328,6 @@ def test_a_simd_level_that_there_is_not_fails_no_machine(
 # Files and interrupts
 
 
-def test_the_file_may_be_stdout_and_the_table_is_then_on_stderr(without_gpu: None, capsys: Any) -> None:
-    cli.main(["check", "--json", "-"])
-    printed = capsys.readouterr()
-    assert titles(json.loads(printed.out)) == HOST
-    assert printed.err.startswith("check\n\nrow ")
-
-
 def test_a_file_that_cannot_be_written_keeps_neither_the_others_nor_the_table(
     without_gpu: None, tmp_path: Path, capsys: Any
 ) -> None:

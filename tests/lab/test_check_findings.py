@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -208,7 +207,9 @@ HEALTHY = dict.fromkeys((machine.ECC_ERRORS, *machine.THROTTLING.values()), 0) |
 
 
 @pytest.fixture
-def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
+def checked(
+    tmp_path: Path, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
     """checked(Healthy(...)): what the check says of it."""
     monkeypatch.setattr(measure, "ENOUGH", 1)
     monkeypatch.setattr(topology, "NODES", tmp_path / "node")
@@ -224,14 +225,12 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Health
             measured.add("link", "width", "lanes", found.width)
 
         answers = [", ".join(map(str, (HEALTHY | said).values())) for said in (found.before, found.after)]
-        tool = tmp_path / "nvidia-smi"
-        tool.write_text(
-            f'#!/bin/sh\ncase "$1" in\n--query-compute-apps*) printf "{found.processes}" ;;\n'
+        script(
+            "nvidia-smi",
+            f'case "$1" in\n--query-compute-apps*) printf "{found.processes}" ;;\n'
             f"*ecc.errors*) [ -e {tmp_path}/asked ] && echo '{answers[1]}' || echo '{answers[0]}'; "
-            f"touch {tmp_path}/asked ;;\nesac\n"
+            f"touch {tmp_path}/asked ;;\nesac",
         )
-        tool.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setattr("os.getloadavg", lambda: (found.load, 0.0, 0.0))
         monkeypatch.setattr("vecadd.check.command.info", lambda: replace(this_machine(), gpus=(H200,)))
         monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host, "link": link})

@@ -10,7 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from checks import H200, NASTY, Check, graded, hide_gpus, make_quick, this_machine
+import simulated_fleet as simulated
+from checks import EASY, H200, NASTY, Check, earlier, graded, hide_gpus, make_quick, this_machine
 
 from vecadd import cli
 from vecadd.check import document, outputs
@@ -257,3 +258,49 @@ def test_junit_is_the_same_in_every_encoding_that_has_ascii(content: dict[str, A
     text = outputs.junit({**content, "host": "n\u0153ud"})
     assert text.isascii()
     assert ElementTree.fromstring(text.encode())[0].attrib["hostname"] == "n\u0153ud"
+
+
+# The files of the commands that compare
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """By its name: a command with what it reads, checks of nine machines that are alike and a slow one."""
+    pytest.importorskip("jinja2")
+    make_quick(monkeypatch)
+    hide_gpus(monkeypatch)
+    for at, value in enumerate([100.0] * 9 + [80.0]):
+        found = simulated.finding("memory/host/add", "add", "host", value, "GB/s")
+        (tmp_path / f"{at}.json").write_text(json.dumps(simulated.content(f"node{at}", [found])))
+    return {
+        "check": ["check", "--expect", str(earlier(tmp_path / "old", **EASY))],
+        "fleet": ["fleet", str(tmp_path)],
+        "compare": ["compare", str(tmp_path / "0.json"), str(tmp_path / "9.json")],
+    }
+
+
+BEGINS = {"json": "{", "exclude": "node9\n", "html": "<!doctype html>"}
+SAID = {"check": "\npassed\n", "fleet": "to leave out: node9\n", "compare": ", 0 undecided\n"}
+WRITES = [("fleet", "exclude"), *((command, option) for command in SAID for option in ("json", "html"))]
+
+
+@pytest.mark.parametrize(("command", "option"), WRITES)
+def test_a_file_to_stdout_moves_the_tables_to_stderr(
+    command: str, option: str, commands: dict[str, list[str]], capsys: Any
+) -> None:
+    cli.main([*commands[command], f"--{option}", "-"])
+    printed = capsys.readouterr()
+    assert printed.out.startswith(BEGINS[option])
+    assert SAID[command] in printed.err
+    assert SAID[command] not in printed.out
+
+
+@pytest.mark.parametrize(("command", "option"), [each for each in WRITES if each[0] != "check"])
+def test_no_file_that_is_read_is_written(
+    command: str, option: str, commands: dict[str, list[str]], tmp_path: Path, capsys: Any
+) -> None:
+    for file in (tmp_path / "0.json", tmp_path / "9.json"):
+        before = file.read_bytes()
+        assert cli.main([*commands[command], f"--{option}", str(file)]) == 2
+        assert f"--{option} {file} is one of the files that are read: name another" in capsys.readouterr().err
+        assert file.read_bytes() == before

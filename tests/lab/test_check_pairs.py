@@ -28,19 +28,17 @@ STATUS = "GPU {0}: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1:
 
 
 @pytest.fixture
-def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def nvidia_smi(tmp_path: Path, script: Any) -> Any:
     """nvidia_smi(topo, nvlink, index, mig=""): puts an nvidia-smi with these answers first on PATH."""
 
     def install(topo: str, nvlink: str, index: str, mig: str = "") -> None:
         for name, text in (("topo", topo), ("nvlink", nvlink), ("index", index), ("mig", mig)):
             (tmp_path / name).write_text(text)
-        tool = tmp_path / "nvidia-smi"
-        tool.write_text(
-            f'#!/bin/sh\ncase "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
-            f"*mig.mode*) cat {tmp_path}/mig ;;\n--query-gpu=index*) cat {tmp_path}/index ;;\nesac\n"
+        script(
+            "nvidia-smi",
+            f'case "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
+            f"*mig.mode*) cat {tmp_path}/mig ;;\n--query-gpu=index*) cat {tmp_path}/index ;;\nesac",
         )
-        tool.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     return install
 
@@ -91,11 +89,9 @@ def test_gpus_that_nvidia_smi_does_not_know_have_no_connection(smi: Any) -> None
 
 @pytest.mark.parametrize("text", ["exit 1", "printf 'nonsense\\n'", "sleep 9"])
 def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    script("nvidia-smi", text)
     monkeypatch.setattr("vecadd._machine.SMI_TIMEOUT", 0.3)
     assert topology.connections(GPUS, FACTS) == {}
 

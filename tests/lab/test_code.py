@@ -388,13 +388,6 @@ def test_machine_code_differs_in_what_the_rung_changes_alone() -> None:
 
 
 @pytest.mark.usefixtures("tool")
-def test_machine_code_of_a_vector_rung_shows_the_vector_load() -> None:
-    added = changed(ladder.diff("naive", "float4", "sass", arch="sm_90"), "+")
-    assert sum(line.startswith("LDG.E.128 ") for line in added) == 2
-    assert sum(line.startswith("STG.E.128 ") for line in added) == 1
-
-
-@pytest.mark.usefixtures("tool")
 def test_machine_code_is_of_the_dtype_that_is_asked_for() -> None:
     diff = ladder.diff("naive", "float4", "sass", dtype="float64", arch="sm_90")
     assert diff.startswith("--- naive, float64, sm_90\n+++ float4, float64, sm_90\n")

@@ -307,18 +307,6 @@ def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colo
     assert "undecided" not in dict(shown)
 
 
-@pytest.mark.parametrize("option", ["--json", "--html"])
-def test_a_file_to_stdout_moves_the_tables_to_stderr(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("jinja2")
-    file = run_of(tmp_path / "x.json", [row()])
-    assert cli.main(["compare", file, file, option, "-"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.startswith({"--json": "{", "--html": "<!doctype html>"}[option])
-    assert "figures in both runs" in printed.err
-
-
 def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     """It has no unit."""
     finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
@@ -356,17 +344,6 @@ def test_each_recorded_file_is_compared_with_itself(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "jinja2", None)  # which pages alone need
     for file in (Path(__file__).parents[2] / "benchmarks" / "results").glob("*/*.json"):
         assert cli.main(["compare", str(file), str(file)]) == 0, file
-
-
-@pytest.mark.parametrize("option", ["json", "html"])
-@pytest.mark.parametrize("name", ["old.json", "new.json"])
-def test_no_file_that_is_read_is_written(option: str, name: str, tmp_path: Path, capsys: Any) -> None:
-    pytest.importorskip("jinja2")
-    old, new = (run_of(tmp_path / each, [row()]) for each in ("old.json", "new.json"))
-    before = (tmp_path / name).read_bytes()
-    assert cli.main(["compare", old, new, f"--{option}", str(tmp_path / name)]) == 2
-    assert f"--{option} {tmp_path / name} is one of the files that are read: name another" in capsys.readouterr().err
-    assert (tmp_path / name).read_bytes() == before
 
 
 def test_what_a_comparison_wrote_into_a_folder_is_passed_over_and_replaced(tmp_path: Path, capsys: Any) -> None:

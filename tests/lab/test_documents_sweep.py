@@ -14,7 +14,6 @@ from vecadd.bench.operands import HOST, Pattern
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine
 from vecadd.bench.sweeps import documents
-from vecadd.bench.sweeps.documents import DOWNLOADS
 
 pytestmark = pytest.mark.no_native
 
@@ -71,15 +70,6 @@ def test_chunks_are_timed_each_way_once(device: int) -> None:
     assert list(found) == ["streams2", *(f"chunks_reused {timed}" for timed in range(4))]
     names = [each.params["timed"] for each in found.values() if "timed" in each.params]
     assert names == ["whole", "kernels", "kernels_cold", "kernels_paid"] == CHUNKS["choices"]["timed"]
-
-
-@pytest.mark.parametrize("name", DOWNLOADS)
-def test_a_download_leaves_the_sum_and_times_less_than_the_whole(name: str, device: int) -> None:
-    pattern = Pattern(np.dtype("float32"))
-    (used,) = pattern.buffers(HOST, 10_000, 1)
-    seconds = contestants("pages", 10_000)[name].time([used])
-    pattern.check(HOST, used)
-    assert 0 < seconds < 60
 
 
 def test_a_download_into_untouched_pages_gets_other_memory_each_time(

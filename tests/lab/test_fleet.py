@@ -386,20 +386,6 @@ def test_the_smallest_difference_of_interest_is_given_in_percent(tmp_path: Path)
     assert [cli.main(["fleet", str(folder), "--least", least]) for least in ("15", "30")] == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("option", "begins"), [("--json", "{"), ("--exclude", "node09\n"), ("--html", "<!doctype html>")]
-)
-def test_a_file_to_stdout_moves_the_tables_to_stderr(
-    option: str, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("jinja2")
-    assert cli.main(["fleet", str(written(machines([*STEADY, 80.0]), tmp_path)), option, "-"]) == 1
-    printed = capsys.readouterr()
-    assert printed.out.startswith(begins)
-    assert "to leave out" not in printed.out
-    assert printed.err.endswith("to leave out: node09\n")
-
-
 def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     others = [machine("other", machine_type="2 x A100"), machine("unsure", status="unknown")]
     folder = written([*machines([*STEADY, 80.0]), *others], tmp_path)
@@ -434,17 +420,6 @@ def test_a_page_is_made_of_figures_whose_differences_overflow_or_are_rounding_al
     folder = written(machines([value] * 5), tmp_path)
     assert cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")]) in (0, 1)
     assert "<h1>" in (tmp_path / "fleet.html").read_text()
-
-
-@pytest.mark.parametrize("option", ["json", "exclude", "html"])
-def test_no_check_that_is_read_is_written_over(option: str, tmp_path: Path, capsys: Any) -> None:
-    pytest.importorskip("jinja2")
-    folder = written(machines(STEADY), tmp_path)
-    file = next(iter(sorted(folder.glob("*.json"))))
-    before = file.read_bytes()
-    assert cli.main(["fleet", str(folder), f"--{option}", str(file)]) == 2
-    assert f"--{option} {file} is one of the files that are read: name another" in capsys.readouterr().err
-    assert file.read_bytes() == before
 
 
 def test_the_page_has_all_times_in_utc(tmp_path: Path) -> None:

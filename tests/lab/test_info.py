@@ -1,7 +1,6 @@
 """info(): what the machine has, asked without disturbing the caller, and a reason for what it has not."""
 
 import json
-import os
 import re
 import sys
 from dataclasses import FrozenInstanceError
@@ -42,20 +41,6 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(_core, "CUDA_BUILD", True)
     return look
-
-
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """script(name, body): an executable shell script of that name, first on PATH."""
-
-    def write(name: str, body: str) -> Path:
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\n{body}\n")
-        path.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        return path
-
-    return write
 
 
 def test_the_host_is_described() -> None:

@@ -85,16 +85,17 @@ def test_a_folder_of_results_that_is_not_there_is_named(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("axes", "says"),
+    ("sweep", "axes", "says"),
     [
-        ({"rungs": ("float8",)}, r"no rung is called 'float8'; did you mean float4 or float2\?"),
-        ({"rungs": ("naive", "x")}, "no rung is called 'x'; there are numpy, add, "),
-        ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\?"),
+        ("laddder", {}, r"no sweep is called 'laddder'; did you mean ladder\?"),
+        ("ladder", {"rungs": ("float8",)}, r"no rung is called 'float8'; did you mean float4 or float2\?"),
+        ("ladder", {"rungs": ("naive", "x")}, "no rung is called 'x'; there are numpy, add, "),
+        ("ladder", {"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\?"),
     ],
 )
-def test_an_unknown_rung_or_dtype_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
+def test_an_unknown_name_is_refused_and_a_near_one_named(sweep: str, axes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        laboratory.measure("ladder", **axes)
+        laboratory.measure(sweep, **axes)
 
 
 def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
@@ -110,11 +111,6 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
         laboratory.measure("ladder", rungs=("float8",))
     measured.predict("naive", n=2**26)
     assert capsys.readouterr().out.endswith("us; nothing is expected of it by a build without CUDA\n")
-
-
-def test_an_unknown_sweep_is_refused() -> None:
-    with pytest.raises(ValueError, match="no sweep is called 'laddder'; did you mean ladder\\?"):
-        laboratory.measure("laddder")
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -225,15 +221,10 @@ def test_a_picture_is_shown_as_png() -> None:
     png, metadata = picture._repr_png_()
     assert png.startswith(b"\x89PNG")
     assert metadata == {"alt": repr(picture)}
+    assert repr(picture).startswith("Roofline: every rung at the largest size that it ran at recorded on Made-up GPU, ")
+    assert "1e9 additions a second over arithmetic intensity: additions a byte that moves; memory: " in repr(picture)
+    assert "\n" not in repr(picture)
     assert MEASURED.picture("timeline") is None
-
-
-def test_a_picture_says_in_words_what_it_shows() -> None:
-    pytest.importorskip("matplotlib")
-    text = repr(MEASURED.picture("roofline"))
-    assert text.startswith("Roofline: every rung at the largest size that it ran at recorded on Made-up GPU, ")
-    assert "1e9 additions a second over arithmetic intensity: additions a byte that moves; memory: " in text
-    assert "\n" not in text
 
 
 def host_rows(seconds: float, machine: str) -> Measured:
@@ -311,15 +302,18 @@ def test_a_figure_that_is_not_above_zero_is_far_off(figure: float, capsys: pytes
     assert re.fullmatch(r"gain: you said 2.*, it is .*: far off, 0 of 3 points\.\n", capsys.readouterr().out)
 
 
-def test_without_a_guess_the_figure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    laboratory.guess("gain", unit="x").score(1.285)
-    line = "gain: it is 1.28 x; you gave no guess.\n"
+@pytest.mark.parametrize(
+    ("guess", "figure", "line"),
+    [
+        ((None,), 1.285, "gain: it is 1.28 x; you gave no guess.\n"),
+        ((2,), None, "gain: not measured, so that no guess is wrong.\n"),
+    ],
+)
+def test_without_a_guess_or_a_figure_there_are_no_points(
+    guess: Any, figure: float | None, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    laboratory.guess("gain", *guess, unit="x").score(figure)
     assert capsys.readouterr().out == line
-
-
-def test_what_was_not_measured_gives_no_points(capsys: pytest.CaptureFixture[str]) -> None:
-    laboratory.guess("gain", 2).score(None)
-    assert capsys.readouterr().out == "gain: not measured, so that no guess is wrong.\n"
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,6 @@ EXPECTED, ADVICE = (Path(__file__).parents[1] / "golden" / "model" / f"{name}.tx
 # Formulas, with the founding documents' figures.
 
 
-def test_an_addition_moves_each_array_once():
-    assert model.bytes_moved(2**28, 4) == 3 * 2**30
-    assert model.bytes_moved(10, 2, arrays=4) == 80
-    assert model.bytes_moved(0, 8) == 0
-
-
 def test_the_roofline_is_the_lower_of_memory_and_arithmetic():
     peak, bandwidth = 33e12, 4.8e12
     ridge = model.balance(bandwidth, peak)
@@ -55,19 +49,6 @@ def test_the_roofline_is_the_lower_of_memory_and_arithmetic():
 def test_bytes_in_flight_are_at_most_an_uneven_share_of_the_inputs(n, share):
     """132 multiprocessors wait for 8 bytes an element between them: the one with the most of it rounds up."""
     assert model.bytes_in_flight(RUNGS["naive"], H200, n, 4, {}) == share
-
-
-def test_waves_are_whole_where_the_last_one_is_full():
-    assert model.waves(132 * 8, 8, 132) == 1
-    assert model.waves(132 * 8 * 2, 8, 132) == 2
-    assert model.waves(132 * 8 + 66 * 8, 8, 132) == 1.5
-    assert model.waves(1, 8, 132) == pytest.approx(1 / 1056)
-
-
-def test_overlap_goes_from_the_sum_to_the_longest_stage():
-    assert model.overlap(100, 10, 100, 1) == 210
-    assert model.overlap(100, 10, 100, 2) == 155
-    assert model.overlap(100, 10, 100, 10**9) == pytest.approx(100)
 
 
 seconds = st.floats(0, 1e3)

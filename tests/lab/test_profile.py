@@ -1,7 +1,6 @@
 """vecadd profile: that a profiler is found, started and read, and that its refusals are one line."""
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,18 +30,12 @@ def same_vecadd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """profiler(name): the fake of that name in a folder of its own, first on PATH."""
+def profiler(script: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """profiler(name): the fake of that name, first on PATH."""
 
     def install(name: str) -> Path:
-        folder = tmp_path / "bin"
-        folder.mkdir(exist_ok=True)
-        path = folder / name
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKES}/fake_{name}.py "$@"\n')
-        path.chmod(0o755)
         monkeypatch.setattr(probes, "LINK_BYTES", 1 << 16)
-        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-        return path
+        return script(name, f'exec {sys.executable} {FAKES}/fake_{name}.py "$@"')
 
     return install
 

@@ -1,7 +1,5 @@
 """_core.timeline: when each copy and kernel of a transfer rung ran, on which stream, in an order that can be."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from arrays import assert_same_values, pinned
@@ -134,16 +132,6 @@ def test_managed_is_copied_by_the_host(device, operands):
         *(("to_device", -1, 0), ("to_device", -1, 0)),
         *(("kernel", 0, 0), ("to_host", -1, 0)),
     ]
-
-
-# Document 004's stage table.
-@pytest.mark.parametrize("kernel", [4, 5, 6], ids=["single_thread", "single_block", "grid_stride"])
-@pytest.mark.parametrize("name", ["pageable", "pinned", "streams4"])
-def test_stages_of_every_kernel_can_be_added_up(device, name, kernel, operands):
-    stages = Counter()
-    for what, _, _, begin, end in timeline(name, operands(3001), kernel=kernel):
-        stages[what] += end - begin
-    assert all(stages[what] > 0 for what in ("to_device", "kernel", "to_host"))
 
 
 def test_no_elements_are_no_steps(device, operands):
