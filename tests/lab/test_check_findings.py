@@ -548,6 +548,7 @@ def measured_rows(*rows: tuple[Any, str, str | None], gpu: int = 0) -> Measured:
 
 NO_ROOM = "its arrays take {} GiB, a larger share of the memory than is used here"
 BROKEN = "RuntimeError: it fell off the bus"
+PAIRS = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
 READ, LARGE = ("device", "read", None), ("host", "add 2^26", None)
 
 
@@ -568,8 +569,14 @@ READ, LARGE = ("device", "read", None), ("host", "add 2^26", None)
             1,
             {"link generation": "neither the driver nor the system says it"},
         ),
+        (Measured(), 1, dict.fromkeys(PAIRS, "there is no GPU 1")),
+        (
+            measured_rows(("pair", "copy to GPU 1", None)),
+            2,
+            {PAIRS[0]: None, **dict.fromkeys(PAIRS[1:], "there is no peer access between the two")},
+        ),
     ],
-    ids=["GPU", "any GPU", "memory", "nothing", "a probe", "link"],
+    ids=["GPU", "any GPU", "memory", "nothing", "a probe", "link", "the other GPU", "peer access"],
 )
 def test_what_a_machine_cannot_run_is_missed_for_its_reason(
     measured: Measured, gpus: int, missed: dict[str, str | None]

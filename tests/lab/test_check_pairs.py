@@ -272,18 +272,6 @@ def test_the_connection_is_a_finding() -> None:
     assert "NVLink, by its atomic operations" in said(UNKNOWN, True)[1]
 
 
-def test_what_a_file_has_of_a_pair_and_the_machine_has_not_is_missed() -> None:
-    titles = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
-    one = replace(this_machine(), gpus=GPUS[:1])
-    two = replace(this_machine(), gpus=GPUS)
-    alone = {row.title: row.error for row in measure.find_missing(one, Measured(), titles)}
-    assert set(alone.values()) == {"there is no GPU 1"}
-    without = Measured()
-    without.add("pair", "copy to GPU 1", "GB/s", 20.0)
-    rows = {row.title: row.error for row in measure.find_missing(two, without, titles)}
-    assert rows == dict.fromkeys(titles[1:], "there is no peer access between the two")
-
-
 def test_a_copy_with_a_wrong_bit_fails_the_machine(
     second_device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
