@@ -7,6 +7,7 @@ import pytest
 import sanitized_rungs
 from arrays import DTYPES, assert_same_values, numpys_sum, values
 from conftest import ON_DOUBLE
+from covering import covering
 
 import vecadd
 from vecadd import _core, ladder
@@ -28,6 +29,12 @@ def test_names_are_those_of_each_kind_in_one_order():
     known = "'host', 'device', 'transfer', 'latency', 'matrix'"
     with pytest.raises(ValueError, match=f"kind must be {known} or None, not 'gpu'"):
         ladder.names("gpu")
+
+
+@pytest.mark.parametrize(("n", "name", "dtype"), covering(2, [0, 1, N], HOST, DTYPES), ids=str)
+def test_host_rungs_give_numpys_sum(n, name, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    assert_same_values(ladder.run(name, a, b), numpys_sum(a, b))
 
 
 # Every kernel at one length; the shortest with one dtype. tests/c/kernels/test_device_rungs.c has every length and

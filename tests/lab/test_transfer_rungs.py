@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from arrays import DTYPES, assert_same_values, numpys_sum, pinned, values
+from conftest import ON_DOUBLE
 
 from vecadd import _core, ladder
 
@@ -114,6 +115,18 @@ def test_sizes_around_chunks_are_added_whole(device, more, name):
     params, nbytes = WHOLE[name]
     n = nbytes // 4 + more
     a, b, out = pinned(numbers(1, n)), pinned(numbers(2, n)), pinned(np.full(n, np.nan, FLOAT32))
+    ladder.run(name, a, b, out, **params)
+    assert_same_values(out, a + b)
+
+
+@pytest.mark.parametrize("order", range(10 if ON_DOUBLE else 1))
+@pytest.mark.parametrize("name", ["streams2", "streams4", "copy_async", "pool", "hybrid"])
+def test_any_order_that_the_streams_allow_gives_the_sum(order, name, request, device):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(order)
+    n = 30_000
+    a, b, out = pinned(numbers(1, n)), pinned(numbers(2, n)), pinned(np.full(n, np.nan, FLOAT32))
+    params = {"chunk": 4096} if name == "streams2" else {"threads": 1} if name == "hybrid" else {}
     ladder.run(name, a, b, out, **params)
     assert_same_values(out, a + b)
 
