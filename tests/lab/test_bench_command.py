@@ -18,13 +18,6 @@ from vecadd.cli import main
 pytestmark = pytest.mark.no_native
 
 
-@pytest.mark.parametrize("block", ["31", "0", "2048", "x", "-32"])
-def test_a_block_that_no_gpu_has_is_wrong_usage(block: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["bench", "ladder", f"--block={block}"])
-    assert f"{block!r} is not a block size" in capsys.readouterr().err
-
-
 def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["host", "host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell", "0.01"]
     for name in ("csv", "markdown", "html"):

@@ -388,9 +388,3 @@ def test_an_interrupt_of_the_first_round_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(measure, "measure_round", round_of)
     assert cli.main(["check"]) == 130
     assert capsys.readouterr() == ("", "vecadd check: interrupted\n")
-
-
-def test_wrong_minutes_are_status_2(capsys: Any) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["check", "--minutes", "soon"])
-    assert "'soon' is not a number of minutes up to a week" in capsys.readouterr().err

@@ -315,12 +315,6 @@ def test_what_cannot_be_read_is_status_2(given: str, tmp_path: Path, capsys: pyt
     assert capsys.readouterr().err.startswith("vecadd fleet: ")
 
 
-@pytest.mark.parametrize("option", [["--group", "("], ["--least", "0"], ["--least", "100"], ["--least", "much"]])
-def test_options_that_say_nothing_are_refused(option: list[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["fleet", str(tmp_path), *option])
-
-
 # What it writes
 
 

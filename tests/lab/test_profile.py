@@ -242,23 +242,6 @@ def test_a_rung_that_fails_is_named_and_the_others_stay(
     assert "739 us" in printed
 
 
-USAGE = {
-    "a rung of the host": (["numpy"], "no rung that uses a GPU is called 'numpy'; there are single_thread, "),
-    "a dtype that none has": (["naive", "--dtype", "float31"], "no dtype is called 'float31'"),
-    "two sizes": (["naive", "--n", "1,2"], "'1,2' is more than one size"),
-    "a parameter without a value": (["chunked", "--param", "chunk"], "'chunk' is not a parameter; write name=3"),
-    "a parameter that is less than less": (["chunked", "--param", "a=--3"], "'a=--3' is not a parameter; write name=3"),
-}
-
-
-@pytest.mark.parametrize("name", USAGE)
-def test_wrong_usage_is_status_2(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, words = USAGE[name]
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["profile", *arguments])
-    assert words in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -234,6 +234,7 @@ def test_a_sum_that_overflows_is_written_and_said_in_one_line(folder: Path) -> N
     assert np.isinf(np.load(folder / "c.npy")).all()
 
 
+BLOCKS, LEAST = ("31", "0", "2048", "x", "-32"), ("0", "100", "much")
 USAGE = {
     "nothing": ([], "COMMAND"),
     "unknown command": (["frobnicate"], "frobnicate"),
@@ -259,6 +260,21 @@ USAGE = {
         ["profile", "pined"],
         "no rung that uses a GPU is called 'pined'; did you mean pinned",
     ),
+    "a rung of the host to profile": (
+        ["profile", "numpy"],
+        "no rung that uses a GPU is called 'numpy'; there are sing",
+    ),
+    "a dtype to profile": (["profile", "naive", "--dtype", "float31"], "no dtype is called 'float31'"),
+    "two sizes to profile": (["profile", "naive", "--n", "1,2"], "'1,2' is more than one size"),
+    "a parameter without a value": (
+        ["profile", "chunked", "--param", "chunk"],
+        "'chunk' is not a parameter; write name=",
+    ),
+    "less than less": (["profile", "chunked", "--param", "a=--3"], "'a=--3' is not a parameter; write name=3"),
+    **{f"a block of {block}": (["bench", f"--block={block}"], f"{block!r} is not a block size") for block in BLOCKS},
+    "minutes in words": (["check", "--minutes", "soon"], "'soon' is not a number of minutes up to a week"),
+    "no pattern": (["fleet", "--group", "(", "."], "--group"),
+    **{f"{least} %": (["fleet", "--least", least, "."], f"{least!r} is not a number of percent") for least in LEAST},
     "nearly a part": (["tune", "devise"], "no part is called 'devise'; did you mean device?"),
     "one argument too many": (["info", "more"], "unrecognized arguments: more"),
     "a file for the pictures": (["bench", "--plot", __file__], "is a file; name a folder"),
