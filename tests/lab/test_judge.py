@@ -463,16 +463,25 @@ def test_the_bounds_of_a_time_are_less_than_what_memory_and_launch_take(monkeypa
     assert size.limit == pytest.approx(12e6 / 100e9)
 
 
+NOTHING = (0,) * 5
+ANSWER = {
+    "regions": [NOTHING] * 7,
+    "at_rest": NOTHING,
+    "later": NOTHING,
+    "persisting": 0,
+    "unordered": False,
+    "host": 0.0,
+}
+
+
 def test_the_gpu_waits_for_the_host_as_many_cycles_as_its_clock_makes() -> None:
     """100 us and one and a half times what the contestant took to queue its last call, up to 5 ms of it; 10 ms more
     where a blockade delays kernels."""
-    nothing = (0,) * 5
-    answer = {"regions": [nothing] * 7, "at_rest": nothing, "later": nothing, "persisting": 0, "unordered": False}
     took, asked = iter([2e-3, 1.0, 0.0]), []
 
     def ask(timeout: float, **question: Any) -> dict[str, Any]:
         asked.append(question)
-        return answer | {"seconds": 1.0, "host": next(took)} if question["ask"] == "call" else {}
+        return ANSWER | {"seconds": 1.0, "host": next(took)} if question["ask"] == "call" else {}
 
     session = Session(SimpleNamespace(ask=ask), {"clock_khz": 2_000_000, "l2": 1 << 20}, 4, 1.0)  # type: ignore
     room = session.stage(1000)
@@ -507,15 +516,6 @@ def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -
 # that is made up takes the times that a test gives it.
 
 CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
-NOTHING = (0,) * 5
-ANSWER = {
-    "host": 0.0,
-    "regions": [NOTHING] * 7,
-    "at_rest": NOTHING,
-    "later": NOTHING,
-    "persisting": 0,
-    "unordered": False,
-}
 
 
 class MadeUpChild:
