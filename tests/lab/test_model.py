@@ -728,7 +728,7 @@ def test_large_blocks_are_told_to_load_more():
     assert advise(2**26, gpu, limits=limits, bytes_per_load=8, block=256).stop
     advice = advise(2**26, gpu, limits=limits, bytes_per_load=8, block=1024)
     assert (advice.bound, advice.rungs) == ("latency", ("float4",))
-    assert "waits for the slowest of its 32 warps" in str(advice)
+    assert "waits for its slowest warp (of 32)" in str(advice)
 
 
 # The model beside recorded cells: what is compared, what is not, and what is said of it.

@@ -122,7 +122,7 @@ def advise(
         places = fitting.blocks * gpu.multiprocessors
         if blocks >= places or blocks * of_a_block >= inputs:
             return rungs, words
-        return ("grid_stride", *rungs), [f"{blocks} blocks run where {places} fit at once: launch more.", *words]
+        return ("grid_stride", *rungs), [f"The grid is {blocks}, and {places} blocks fit at once: launch more.", *words]
 
     steps = [_roofline(gpu, itemsize, _bandwidth(gpu, limits))]
     loaded = limits.loaded
@@ -141,7 +141,7 @@ def advise(
         warps, block_starts = -(-block // WARP), gpu.multiprocessors * (limits.block or 0.0)
         average = loaded.on_average(alone, gpu.multiprocessors, warps, (limits.turnaround or 0.0) + block_starts)
         steps.append(
-            f"Their places are empty while a block waits for the slowest of its {warps} warps and until the next block "
+            f"Their places are empty while a block waits for its slowest warp (of {warps}) and until the next block "
             f"loads: {average * (arrays - 1) / arrays / 1024:.3g} KiB on average."
         )
     memory = moved / loaded.rate(average)
