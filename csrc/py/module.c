@@ -102,9 +102,7 @@ fill_state(PyObject *module, struct module_state *state)
     for (int name = 0; name < NAME_COUNT; name++)
         if (!(state->names[name] = PyUnicode_InternFromString(name_text[name])))
             return -1;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    state->numpy_add = numpy ? PyObject_GetAttrString(numpy, "add") : NULL;
-    Py_XDECREF(numpy);
+    state->numpy_add = imported("numpy", "add");
     if (!state->numpy_add)
         return -1;
     state->device_lost_error =
@@ -126,12 +124,8 @@ static PyObject *
 dtype_sizes(void)
 {
     PyObject *sizes = PyDict_New();
-    for (int dtype = 0; sizes && dtype < DTYPE_COUNT; dtype++) {
-        PyObject *itemsize = PyLong_FromSize_t(dtype_table[dtype].itemsize);
-        if (!itemsize || PyDict_SetItemString(sizes, dtype_table[dtype].name, itemsize) < 0)
-            Py_CLEAR(sizes);
-        Py_XDECREF(itemsize);
-    }
+    for (int dtype = 0; sizes && dtype < DTYPE_COUNT; dtype++)
+        sizes = dict_with(sizes, dtype_table[dtype].name, PyLong_FromSize_t(dtype_table[dtype].itemsize));
     return sizes;
 }
 

@@ -81,13 +81,11 @@ look_at_kernel(const struct kernel_launch *launch, int device, struct rung_facts
     struct cudaFuncAttributes attributes;
     struct device_facts of_device;
     const unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
-    cudaError_t error = cudaFuncGetAttributes(&attributes, launch->function);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaFuncGetAttributes");
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&facts->active_blocks, launch->function, (int)threads,
-                                                          launch->shared);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    if (CUDA_CALL(status, cudaFuncGetAttributes, &attributes, launch->function) < 0)
+        return -1;
+    if (CUDA_CALL(status, cudaOccupancyMaxActiveBlocksPerMultiprocessor, &facts->active_blocks, launch->function,
+                  (int)threads, launch->shared) < 0)
+        return -1;
     if (device_facts(device, &of_device, status) < 0)
         return -1;
     if (facts->active_blocks == 0)

@@ -87,10 +87,9 @@ queue_each(const struct device_scope *scope, const struct rung_call *call, const
 static int
 capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *graph, struct status *status)
 {
-    cudaError_t error = cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamBeginCapture");
-    error = launch_each(call, how);
+    if (CUDA_CALL(status, cudaStreamBeginCapture, call->stream, cudaStreamCaptureModeThreadLocal) < 0)
+        return -1;
+    const cudaError_t error = launch_each(call, how);
     const cudaError_t ended = cudaStreamEndCapture(call->stream, graph);
     if (error != cudaSuccess)
         return device_status(status, error, how->call);
@@ -101,10 +100,9 @@ capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *
 static int
 instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec, struct status *status)
 {
-    cudaError_t error = cudaGraphInstantiate(exec, graph, 0);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(*exec, stream);
+    if (CUDA_CALL(status, cudaGraphInstantiate, exec, graph, 0) < 0)
+        return -1;
+    const cudaError_t error = cudaGraphUpload(*exec, stream);
     const cudaError_t waited = stream_wait(stream);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGraphUpload");

@@ -48,15 +48,12 @@ timeline_entries(const struct timeline *timeline, const struct timeline_entry **
 static int
 take_origin(struct timeline *timeline, struct status *status)
 {
-    cudaError_t error = cudaEventCreate(&timeline->origin);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaEventCreate");
-    error = cudaEventRecord(timeline->origin, NULL);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaEventRecord");
-    error = cudaEventSynchronize(timeline->origin);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaEventSynchronize");
+    if (CUDA_CALL(status, cudaEventCreate, &timeline->origin) < 0)
+        return -1;
+    if (CUDA_CALL(status, cudaEventRecord, timeline->origin, NULL) < 0)
+        return -1;
+    if (CUDA_CALL(status, cudaEventSynchronize, timeline->origin) < 0)
+        return -1;
     timeline->host_origin = now_seconds();
     return 0;
 }

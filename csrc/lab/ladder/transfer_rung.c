@@ -38,9 +38,8 @@ is_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
     *pinned = true;
     for (int i = 0; i < 2; i++) {
         struct cudaPointerAttributes attributes;
-        cudaError_t error = cudaPointerGetAttributes(&attributes, ends[i]);
-        if (error != cudaSuccess)
-            return device_status(status, error, "cudaPointerGetAttributes");
+        if (CUDA_CALL(status, cudaPointerGetAttributes, &attributes, ends[i]) < 0)
+            return -1;
         *pinned = *pinned && attributes.type == cudaMemoryTypeHost;
     }
     return 0;
@@ -129,9 +128,8 @@ int
 transfer_chunk_up(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
 {
     if (transfer_kernel_accumulates(run)) {
-        cudaError_t error = cudaMemsetAsync(chunk->device[2], 0, chunk->count * run->width, chunk->stream);
-        if (error != cudaSuccess)
-            return device_status(status, error, "cudaMemsetAsync");
+        if (CUDA_CALL(status, cudaMemsetAsync, chunk->device[2], 0, chunk->count * run->width, chunk->stream) < 0)
+            return -1;
     }
     if (copy_queue(run, chunk, TIMELINE_TO_DEVICE, chunk->device[0], chunk->a, status) < 0)
         return -1;
@@ -192,8 +190,7 @@ open_other(struct kernel_timing *timing, const struct transfer_run *run, cudaStr
     const size_t bytes = SINK_BYTES + PARTS * timing->part;
     if (pool_allocate(&run->scope, stream, bytes, &timing->other, status) < 0)
         return -1;
-    const cudaError_t error = cudaMemsetAsync(timing->other, 0, bytes, stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemsetAsync");
+    return CUDA_CALL(status, cudaMemsetAsync, timing->other, 0, bytes, stream);
 }
 
 /* Before the clock starts. kernel_timing_close() follows, after a failure too. */
@@ -216,8 +213,7 @@ static int
 read_other(const struct kernel_timing *timing, cudaStream_t stream, int part, size_t bytes, struct status *status)
 {
     const char *from = (const char *)timing->other + SINK_BYTES + (size_t)part * timing->part;
-    const cudaError_t error = limits_read_launch(from, bytes, timing->other, stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
+    return cuda_result(status, (int)limits_read_launch(from, bytes, timing->other, stream), "cudaLaunchKernel");
 }
 
 /* Queues the read after a kernel that does next to nothing, and such a kernel alone. */

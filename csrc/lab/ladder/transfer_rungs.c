@@ -205,9 +205,9 @@ check_support(const struct transfer_run *run, struct status *status)
         return status_set(status, STATUS_VALUE,
                           "rung managed takes arrays of at most %d MiB, not %zu bytes: its pages move a few at a time",
                           MAX_BYTES >> 20, run->bytes);
-    const cudaError_t error = cudaDeviceGetAttribute(&supported, cudaDevAttrConcurrentManagedAccess, run->scope.device);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaDeviceGetAttribute");
+    if (CUDA_CALL(status, cudaDeviceGetAttribute, &supported, cudaDevAttrConcurrentManagedAccess, run->scope.device) <
+        0)
+        return -1;
     return supported ? 0
                      : status_set(status, STATUS_VALUE,
                                   "rung managed needs managed memory that the host may touch while the GPU works, and "
@@ -313,8 +313,7 @@ static const struct rung managed = {
 static int
 device_address(const void *host, void **device, struct status *status)
 {
-    cudaError_t error = cudaHostGetDevicePointer(device, (void *)host, 0);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaHostGetDevicePointer");
+    return CUDA_CALL(status, cudaHostGetDevicePointer, device, (void *)host, 0);
 }
 
 static int

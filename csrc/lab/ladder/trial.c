@@ -62,11 +62,11 @@ all_here(const struct blockade *blockade)
 static int
 fill(const struct blockade *blockade, unsigned cycles, struct status *status)
 {
-    cudaError_t error = blockade_launch(blockade->flags, blockade->here, blockade->blocks, cycles, blockade->stream);
-    if (error != cudaSuccess)
-        return device_status(status, error, "blockade_launch");
+    if (CUDA_CALL(status, blockade_launch, blockade->flags, blockade->here, blockade->blocks, cycles,
+                  blockade->stream) < 0)
+        return -1;
     while (!all_here(blockade) && !now(&blockade->flags->expired)) {
-        error = cudaStreamQuery(blockade->stream);
+        const cudaError_t error = cudaStreamQuery(blockade->stream);
         if (error != cudaSuccess && error != cudaErrorNotReady)
             return device_status(status, error, "cudaStreamQuery");
         device_ignore(error); /* the calling thread's last error, which the call's own code may read */
@@ -141,8 +141,7 @@ enum { OUT = TRIAL_REGIONS - 2, OUT_AT_REST = TRIAL_REGIONS, OUT_LATER, COUNTS }
 static int
 rest(struct status *status)
 {
-    const cudaError_t error = cudaDeviceSynchronize();
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceSynchronize");
+    return cuda_result(status, (int)cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 static int
@@ -183,8 +182,7 @@ bring_operands(const struct trial *trial, struct status *status)
             return -1;
     if (!trial->flush)
         return 0;
-    const cudaError_t error = limits_merge_launch(trial->flush, trial->flush_bytes, NULL);
-    return error == cudaSuccess ? 0 : device_status(status, error, "limits_merge_launch");
+    return CUDA_CALL(status, limits_merge_launch, trial->flush, trial->flush_bytes, NULL);
 }
 
 static int
@@ -219,8 +217,7 @@ queue_before(struct trial *trial, const struct device_scope *scope, struct statu
             blockade_begin(&trial->blockade, trial->device, sum, trial->bytes, trial->blockade_cycles, status) < 0)
             return -1;
     }
-    error = cudaEventRecord(trial->begin, NULL);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaEventRecord");
+    return CUDA_CALL(status, cudaEventRecord, trial->begin, NULL);
 }
 
 int
@@ -267,8 +264,7 @@ compare(const struct trial *trial, size_t at, size_t bytes, const struct compare
     call.word = trial->itemsize < LARGEST_WORD ? (unsigned)trial->itemsize : LARGEST_WORD;
     call.poison = POISON;
     call.counts = (struct comparison *)trial->counts + slot;
-    const cudaError_t error = compare_launch(&call, NULL);
-    return error == cudaSuccess ? 0 : device_status(status, error, "compare_launch");
+    return CUDA_CALL(status, compare_launch, &call, NULL);
 }
 
 static int
@@ -339,9 +335,8 @@ finish(struct trial *trial, struct trial_result *result, struct status *status)
 {
     struct comparison found[COUNTS];
     float milliseconds = 0;
-    cudaError_t error = cudaEventRecord(trial->end, NULL);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaEventRecord");
+    if (CUDA_CALL(status, cudaEventRecord, trial->end, NULL) < 0)
+        return -1;
     if (trial->blockade) {
         const unsigned char *out = trial->memory + trial->start[TRIAL_ARRAYS - 1];
         if (blockade_look(trial->blockade, out, &result->unordered, status) < 0)
@@ -350,7 +345,7 @@ finish(struct trial *trial, struct trial_result *result, struct status *status)
     }
     if (!trial->bare && compare_all(trial, status) < 0)
         return -1;
-    error = stream_wait(NULL);
+    cudaError_t error = stream_wait(NULL);
     if (error == cudaSuccess)
         error = cudaEventElapsedTime(&milliseconds, trial->begin, trial->end);
     if (error != cudaSuccess)

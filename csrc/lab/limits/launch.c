@@ -281,9 +281,8 @@ table_on_new_stream(const struct probe *probe, unsigned count, double *seconds, 
 {
     cudaStream_t stream;
     evict_caches();
-    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamCreateWithFlags");
+    if (CUDA_CALL(status, cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking) < 0)
+        return -1;
     const int result = table_pass(probe, stream, count, seconds, status);
     device_ignore(cudaStreamDestroy(stream));
     return result;

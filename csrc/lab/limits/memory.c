@@ -93,19 +93,16 @@ link_open(struct link_probe *link, int device, size_t bytes, struct status *stat
 {
     if (probe_open(&link->probe, device, 2 * bytes, status) < 0)
         return -1;
-    cudaError_t error = cudaStreamCreateWithFlags(&link->down, cudaStreamNonBlocking);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamCreateWithFlags");
-    error = cudaEventCreate(&link->fork);
+    if (CUDA_CALL(status, cudaStreamCreateWithFlags, &link->down, cudaStreamNonBlocking) < 0)
+        return -1;
+    cudaError_t error = cudaEventCreate(&link->fork);
     if (error == cudaSuccess)
         error = cudaEventCreate(&link->join);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaEventCreate");
-    error = cudaHostAlloc((void **)&link->host, 2 * bytes, cudaHostAllocDefault);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaHostAlloc");
-    error = cudaMemsetAsync(link->probe.memory, 0, 2 * bytes, link->probe.stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemsetAsync");
+    if (CUDA_CALL(status, cudaHostAlloc, (void **)&link->host, 2 * bytes, cudaHostAllocDefault) < 0)
+        return -1;
+    return CUDA_CALL(status, cudaMemsetAsync, link->probe.memory, 0, 2 * bytes, link->probe.stream);
 }
 
 /* Nothing is queued on `down` that the probe's stream has not waited for, but after an error. */

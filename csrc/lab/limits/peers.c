@@ -28,12 +28,11 @@ pattern_on(const struct probe *probe, const struct pattern_words *words, struct 
 {
     if (!found)
         return probe_time(probe, &(struct probe_work){.launch = launch_write, .argument = words}, seconds, status);
-    cudaError_t error = cudaMemsetAsync(probe->memory, 0, sizeof *found, probe->stream);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaMemsetAsync");
+    if (CUDA_CALL(status, cudaMemsetAsync, probe->memory, 0, sizeof *found, probe->stream) < 0)
+        return -1;
     if (probe_time(probe, &(struct probe_work){.launch = launch_check, .argument = words}, seconds, status) < 0)
         return -1;
-    error = cudaMemcpyAsync(found, probe->memory, sizeof *found, cudaMemcpyDeviceToHost, probe->stream);
+    cudaError_t error = cudaMemcpyAsync(found, probe->memory, sizeof *found, cudaMemcpyDeviceToHost, probe->stream);
     const cudaError_t waited = stream_wait(probe->stream);
     if (error == cudaSuccess)
         error = waited;
@@ -85,11 +84,10 @@ side_open(struct side *side, int device, int peer, bool access, size_t bytes, st
 {
     if (probe_open(&side->probe, device, sizeof(struct pattern_found), status) < 0)
         return -1;
-    cudaError_t error = cudaMalloc(&side->memory, bytes);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaMalloc");
+    if (CUDA_CALL(status, cudaMalloc, &side->memory, bytes) < 0)
+        return -1;
     if (access) {
-        error = cudaDeviceEnablePeerAccess(peer, 0);
+        const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
         side->granted = error == cudaSuccess;
         if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled)
             return device_status(status, error, "cudaDeviceEnablePeerAccess");

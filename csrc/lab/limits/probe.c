@@ -43,9 +43,8 @@ probe_open(struct probe *probe, int device, size_t bytes, struct status *status)
     *probe = (struct probe){.scope.device = device, .bytes = bytes};
     if (probe_enter(probe, status) < 0)
         return -1;
-    const cudaError_t error = cudaStreamCreateWithFlags(&probe->stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamCreateWithFlags");
+    if (CUDA_CALL(status, cudaStreamCreateWithFlags, &probe->stream, cudaStreamNonBlocking) < 0)
+        return -1;
     if (probe_make_events(probe, status) < 0)
         return -1;
     if (bytes && pool_allocate(&probe->scope, probe->stream, bytes, &probe->memory, status) < 0)

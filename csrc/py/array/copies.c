@@ -18,20 +18,14 @@
 static int
 check_out(struct device_array *self, PyObject *object, PyArray_Descr *dtype)
 {
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "out must be a NumPy array, not %R", object);
-        return -1;
-    }
+    if (!PyArray_Check(object))
+        return refuse(PyExc_TypeError, "out must be a NumPy array, not %R", object);
     PyArrayObject *out = (PyArrayObject *)object;
-    if (!PyArray_EquivTypes(PyArray_DESCR(out), dtype)) {
-        PyErr_Format(PyExc_TypeError, "out has dtype %S where the array has %S", (PyObject *)PyArray_DESCR(out),
-                     (PyObject *)dtype);
-        return -1;
-    }
-    if (PyArray_NDIM(out) != self->ndim || !PyArray_CompareLists(PyArray_DIMS(out), self->shape, self->ndim)) {
-        PyErr_SetString(PyExc_ValueError, "out and the array have different shapes");
-        return -1;
-    }
+    if (!PyArray_EquivTypes(PyArray_DESCR(out), dtype))
+        return refuse(PyExc_TypeError, "out has dtype %S where the array has %S", (PyObject *)PyArray_DESCR(out),
+                      (PyObject *)dtype);
+    if (PyArray_NDIM(out) != self->ndim || !PyArray_CompareLists(PyArray_DIMS(out), self->shape, self->ndim))
+        return refuse(PyExc_ValueError, "out and the array have different shapes");
     return PyArray_FailUnlessWriteable(out, "out");
 }
 
@@ -110,29 +104,24 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
 PyObject *
 device_array_array(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
 {
-    PyErr_SetString(PyExc_TypeError, "a DeviceArray is not copied to the host implicitly: call its .numpy()");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError, "a DeviceArray is not copied to the host implicitly: call its .numpy()");
 }
 
 int
 device_array_truth(PyObject *Py_UNUSED(self))
 {
-    PyErr_SetString(PyExc_TypeError,
-                    "the truth of a DeviceArray is not read from the GPU implicitly: call its .numpy()");
-    return -1;
+    return refuse(PyExc_TypeError, "the truth of a DeviceArray is not read from the GPU implicitly: call its .numpy()");
 }
 
 /* Unpickles to the thread's current device: that machine may have other devices. */
 PyObject *
 device_array_reduce(struct device_array *self, PyObject *Py_UNUSED(none))
 {
-    PyObject *module = PyImport_ImportModule("vecadd");
-    PyObject *to_device = module ? PyObject_GetAttrString(module, "to_device") : NULL;
+    PyObject *to_device = imported("vecadd", "to_device");
     PyObject *array = to_device ? PyObject_CallMethod((PyObject *)self, "numpy", NULL) : NULL;
     PyObject *reduced = array ? Py_BuildValue("(O(O))", to_device, array) : NULL;
     Py_XDECREF(array);
     Py_XDECREF(to_device);
-    Py_XDECREF(module);
     return reduced;
 }
 
@@ -223,10 +212,8 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
     struct status status;
     if (device_from_object(object, &choice, device) < 0)
         return -1;
-    if (choice == DEVICE_CPU || choice == DEVICE_HYBRID) {
-        PyErr_Format(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
-        return -1;
-    }
+    if (choice == DEVICE_CPU || choice == DEVICE_HYBRID)
+        return refuse(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
     if (device_find(device, &status) == 0)
         return 0;
     return fail_with(state, &status);
@@ -255,9 +242,8 @@ copy_from_device(struct device_array *array, bool any_device, int device)
 {
     if (any_device || device == array->device)
         return device_array_copy(array, NULL);
-    PyErr_Format(PyExc_ValueError, "the array is on cuda:%d: copy it to cuda:%d by way of its numpy()", array->device,
-                 device);
-    return NULL;
+    return PyErr_Format(PyExc_ValueError, "the array is on cuda:%d: copy it to cuda:%d by way of its numpy()",
+                        array->device, device);
 }
 
 static PyObject *
@@ -326,14 +312,11 @@ count_bytes(int ndim, const Py_ssize_t *shape, size_t itemsize)
 {
     size_t elements;
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
-            return -1;
-        }
+        if (shape[i] < 0)
+            return refuse(PyExc_ValueError, "negative dimensions are not allowed");
     if (layout_count(ndim, shape, itemsize, &elements))
         return (Py_ssize_t)(elements * itemsize);
-    PyErr_SetString(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
-    return -1;
+    return refuse(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
 }
 
 /* Allocates page-locked memory in a capsule that frees it; the capsule's context is the number of bytes. */

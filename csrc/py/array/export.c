@@ -158,11 +158,10 @@ device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed
     const struct dl_tensor *tensor = &managed->tensor;
     Py_ssize_t strides[MAX_DIMENSIONS];
     enum dtype dtype;
-    if (managed->deleter != delete_versioned || !dtype_of_dl_type(tensor->dtype, &dtype)) {
-        PyErr_SetString(PyExc_BufferError, "a DeviceArray has memory of vecadd's alone, and this tensor's is another "
-                                           "library's: vecadd.add takes that library's array as it is");
-        return NULL;
-    }
+    if (managed->deleter != delete_versioned || !dtype_of_dl_type(tensor->dtype, &dtype))
+        return PyErr_Format(PyExc_BufferError,
+                            "a DeviceArray has memory of vecadd's alone, and this tensor's is another "
+                            "library's: vecadd.add takes that library's array as it is");
     const struct export *export = managed->context;
     for (int i = 0; i < tensor->ndim; i++)
         strides[i] = tensor->strides[i] * (Py_ssize_t)dtype_table[dtype].itemsize;
@@ -188,12 +187,10 @@ consumer_stream(PyObject *object, void **stream)
         const Py_ssize_t number = PyNumber_AsSsize_t(object, NULL);
         if (number == -1)
             return PyErr_Occurred() ? -1 : 0;
-        if (number == 0) {
-            PyErr_SetString(PyExc_ValueError,
-                            "stream 0 is ambiguous in DLPack and not allowed: 1 is the legacy default stream, 2 the "
-                            "per-thread one, -1 asks for no order");
-            return -1;
-        }
+        if (number == 0)
+            return refuse(PyExc_ValueError,
+                          "stream 0 is ambiguous in DLPack and not allowed: 1 is the legacy default stream, 2 the "
+                          "per-thread one, -1 asks for no order");
     }
     return stream_from_handle(object, "stream", stream) < 0 ? -1 : 1;
 }
@@ -205,10 +202,8 @@ knows_versions(PyObject *object)
     if (Py_IsNone(object))
         return 0;
     PyObject *major = PyTuple_Check(object) && PyTuple_Size(object) == 2 ? PyTuple_GetItem(object, 0) : NULL;
-    if (!major || !PyIndex_Check(major)) {
-        PyErr_Format(PyExc_TypeError, "max_version must be None or a tuple (major, minor), not %R", object);
-        return -1;
-    }
+    if (!major || !PyIndex_Check(major))
+        return refuse(PyExc_TypeError, "max_version must be None or a tuple (major, minor), not %R", object);
     const Py_ssize_t number = PyNumber_AsSsize_t(major, NULL);
     return number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR;
 }
@@ -220,19 +215,16 @@ stays_here(const struct device_array *self, PyObject *device)
     int type, id;
     if (Py_IsNone(device))
         return 1;
-    if (!PyTuple_Check(device) ||
-        !PyArg_ParseTuple(device, "ii;dl_device must be (device type, ordinal)", &type, &id)) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "dl_device must be None or a tuple (device type, ordinal), not %R", device);
+    if (!PyTuple_Check(device))
+        return refuse(PyExc_TypeError, "dl_device must be None or a tuple (device type, ordinal), not %R", device);
+    if (!PyArg_ParseTuple(device, "ii;dl_device must be (device type, ordinal)", &type, &id))
         return -1;
-    }
     if (type == DL_CUDA && id == self->device)
         return 1;
     if (type == DL_CPU)
         return 0;
-    PyErr_Format(PyExc_BufferError, "the array is on cuda:%d and is not given away on DLPack's device %R", self->device,
-                 device);
-    return -1;
+    return refuse(PyExc_BufferError, "the array is on cuda:%d and is not given away on DLPack's device %R",
+                  self->device, device);
 }
 
 enum { NEITHER = 2 }; /* copy=None, beside 0 and 1 */
@@ -241,10 +233,9 @@ enum { NEITHER = 2 }; /* copy=None, beside 0 and 1 */
 static PyObject *
 export_on_host(struct device_array *self, PyObject *max_version, int asked)
 {
-    if (asked == 0) {
-        PyErr_SetString(PyExc_BufferError, "a DeviceArray is given to the host by a copy, which copy=False rules out");
-        return NULL;
-    }
+    if (asked == 0)
+        return PyErr_Format(PyExc_BufferError,
+                            "a DeviceArray is given to the host by a copy, which copy=False rules out");
     PyObject *array = PyObject_CallMethod((PyObject *)self, "numpy", NULL);
     PyObject *method = array ? PyObject_GetAttrString(array, "__dlpack__") : NULL;
     PyObject *nothing = PyTuple_New(0), *keywords = PyDict_New(), *capsule = NULL;

@@ -20,7 +20,7 @@ all_are_operands(struct module_state *state, PyObject *operands)
 }
 
 static PyObject *
-refuse(PyObject *ufunc, PyObject *method)
+refuse_ufunc(PyObject *ufunc, PyObject *method)
 {
     PyObject *name = PyObject_GetAttrString(ufunc, "__name__");
     PyObject *called = PyUnicode_CompareWithASCIIString(method, "__call__") == 0 ? PyUnicode_FromString("")
@@ -50,10 +50,9 @@ device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyTypeObject *type = Py_TYPE(self);
     struct module_state *state = PyType_GetModuleState(type);
-    if (PyTuple_Size(arguments) < 2 || !PyUnicode_Check(PyTuple_GetItem(arguments, 1))) {
-        PyErr_SetString(PyExc_TypeError, "__array_ufunc__() takes a ufunc, the name of its method and the operands");
-        return NULL;
-    }
+    if (PyTuple_Size(arguments) < 2 || !PyUnicode_Check(PyTuple_GetItem(arguments, 1)))
+        return PyErr_Format(PyExc_TypeError,
+                            "__array_ufunc__() takes a ufunc, the name of its method and the operands");
     PyObject *ufunc = PyTuple_GetItem(arguments, 0), *method = PyTuple_GetItem(arguments, 1);
     PyObject *operands = PyTuple_GetSlice(arguments, 2, PyTuple_Size(arguments));
     const int taken = operands ? all_are_operands(state, operands) : -1;
@@ -63,7 +62,7 @@ device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords)
     else if (taken > 0)
         result = ufunc == state->numpy_add && PyUnicode_CompareWithASCIIString(method, "__call__") == 0
                      ? add(type, operands, keywords)
-                     : refuse(ufunc, method);
+                     : refuse_ufunc(ufunc, method);
     Py_XDECREF(operands);
     return result;
 }
@@ -140,8 +139,7 @@ device_array_length(struct device_array *self)
 {
     if (self->ndim > 0)
         return self->shape[0];
-    PyErr_SetString(PyExc_TypeError, "len() of unsized object");
-    return -1;
+    return refuse(PyExc_TypeError, "len() of unsized object");
 }
 
 /* a + b, of which one is a DeviceArray and the other, of any type, is `other`. */

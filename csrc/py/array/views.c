@@ -14,10 +14,8 @@ struct view {
 static int
 add_axis(struct view *view, Py_ssize_t extent, Py_ssize_t stride)
 {
-    if (view->ndim == MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_IndexError, "the result would have more than %d dimensions", MAX_DIMENSIONS);
-        return -1;
-    }
+    if (view->ndim == MAX_DIMENSIONS)
+        return refuse(PyExc_IndexError, "the result would have more than %d dimensions", MAX_DIMENSIONS);
     view->shape[view->ndim] = extent;
     view->strides[view->ndim++] = stride;
     return 0;
@@ -42,10 +40,8 @@ take_index(struct view *view, PyObject *item, int axis, Py_ssize_t extent, Py_ss
     Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
     if (index == -1 && PyErr_Occurred())
         return -1;
-    if (index < -extent || index >= extent) {
-        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis %d with size %zd", index, axis, extent);
-        return -1;
-    }
+    if (index < -extent || index >= extent)
+        return refuse(PyExc_IndexError, "index %zd is out of bounds for axis %d with size %zd", index, axis, extent);
     view->data += (index < 0 ? index + extent : index) * stride;
     return 0;
 }
@@ -66,13 +62,11 @@ count_axes(PyObject *key, int ndim)
         PyObject *item = PyTuple_GetItem(key, i);
         ellipses += item == Py_Ellipsis;
         axes += takes_axis(item);
-        if (takes_axis(item) && (PyBool_Check(item) || !(PySlice_Check(item) || PyIndex_Check(item)))) {
-            PyErr_Format(PyExc_TypeError,
-                         "a DeviceArray is indexed by ints, slices, ... and None, not by %R: choose elements on the "
-                         "host, of its numpy()",
-                         item);
-            return -1;
-        }
+        if (takes_axis(item) && (PyBool_Check(item) || !(PySlice_Check(item) || PyIndex_Check(item))))
+            return refuse(PyExc_TypeError,
+                          "a DeviceArray is indexed by ints, slices, ... and None, not by %R: choose elements on the "
+                          "host, of its numpy()",
+                          item);
     }
     if (ellipses > 1)
         PyErr_SetString(PyExc_IndexError, "an index can only have a single ellipsis ('...')");
@@ -130,8 +124,7 @@ device_array_iterate(struct device_array *self)
 {
     if (self->ndim > 0)
         return PySeqIter_New((PyObject *)self);
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError, "iteration over a 0-d array");
 }
 
 /* For iteration, which ends at IndexError. */
@@ -159,11 +152,9 @@ are_same(struct device_array *p, struct device_array *q)
 int
 device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
 {
-    if (!value || Py_TYPE(value) != Py_TYPE((PyObject *)self)) {
-        PyErr_SetString(PyExc_TypeError, "the elements of a DeviceArray change by vecadd.add(a, b, out=x[key]) and "
-                                         "x[key] += y only");
-        return -1;
-    }
+    if (!value || Py_TYPE(value) != Py_TYPE((PyObject *)self))
+        return refuse(PyExc_TypeError, "the elements of a DeviceArray change by vecadd.add(a, b, out=x[key]) and "
+                                       "x[key] += y only");
     PyObject *view = device_array_subscript(self, key);
     if (!view)
         return -1;
@@ -171,9 +162,8 @@ device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
     Py_DECREF(view);
     if (same)
         return 0;
-    PyErr_SetString(PyExc_TypeError, "elements are not copied by an assignment to a DeviceArray: write a sum by "
-                                     "vecadd.add(a, b, out=x[key])");
-    return -1;
+    return refuse(PyExc_TypeError, "elements are not copied by an assignment to a DeviceArray: write a sum by "
+                                   "vecadd.add(a, b, out=x[key])");
 }
 
 /* Reads reshape's arguments, ints or one tuple of them, and replaces -1 by the extent that fits. */
@@ -205,11 +195,9 @@ read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *sha
     if (!wrong && known == self->size) {
         if (layout_count(ndim, shape, dtype_table[self->dtype].itemsize, &elements))
             return ndim;
-        PyErr_SetString(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
-        return -1;
+        return refuse(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
     }
-    PyErr_Format(PyExc_ValueError, "cannot reshape array of size %zu into shape %R", self->size, given);
-    return -1;
+    return refuse(PyExc_ValueError, "cannot reshape array of size %zu into shape %R", self->size, given);
 }
 
 const char device_array_reshape_doc[] = PyDoc_STR(

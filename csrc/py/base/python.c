@@ -34,18 +34,25 @@ has_attribute(PyObject *object, PyObject *name)
 }
 
 PyObject *
+imported(const char *module, const char *name)
+{
+    PyObject *found = PyImport_ImportModule(module);
+    PyObject *value = found ? PyObject_GetAttrString(found, name) : NULL;
+    Py_XDECREF(found);
+    return value;
+}
+
+PyObject *
 call_imported(const char *module, const char *function, const char *format, ...)
 {
     va_list given;
-    PyObject *imported = PyImport_ImportModule(module);
-    PyObject *called = imported ? PyObject_GetAttrString(imported, function) : NULL;
+    PyObject *called = imported(module, function);
     va_start(given, format);
     PyObject *arguments = called ? Py_VaBuildValue(format, given) : NULL;
     va_end(given);
     PyObject *result = arguments ? PyObject_CallObject(called, arguments) : NULL;
     Py_XDECREF(arguments);
     Py_XDECREF(called);
-    Py_XDECREF(imported);
     return result;
 }
 
@@ -70,6 +77,16 @@ clear_refusal(void)
             PyErr_Clear();
             return 0;
         }
+    return -1;
+}
+
+int
+refuse(PyObject *exception, const char *format, ...)
+{
+    va_list given;
+    va_start(given, format);
+    PyErr_FormatV(exception, format, given);
+    va_end(given);
     return -1;
 }
 
@@ -100,6 +117,24 @@ keyword_name(const struct module_state *state, PyObject *keyword)
 }
 
 PyObject *
+list_with(PyObject *list, PyObject *item)
+{
+    if (list && (!item || PyList_Append(list, item) < 0))
+        Py_CLEAR(list);
+    Py_XDECREF(item);
+    return list;
+}
+
+PyObject *
+dict_with(PyObject *dict, const char *name, PyObject *value)
+{
+    if (dict && (!value || PyDict_SetItemString(dict, name, value) < 0))
+        Py_CLEAR(dict);
+    Py_XDECREF(value);
+    return dict;
+}
+
+PyObject *
 tuple_of_sizes(int ndim, const Py_ssize_t *sizes)
 {
     PyObject *tuple = PyTuple_New(ndim);
@@ -114,8 +149,7 @@ tuple_of_sizes(int ndim, const Py_ssize_t *sizes)
 static int
 not_sizes(PyObject *given, const char *what)
 {
-    PyErr_Format(PyExc_TypeError, "%s must be a tuple of ints, not %R", what, given);
-    return -1;
+    return refuse(PyExc_TypeError, "%s must be a tuple of ints, not %R", what, given);
 }
 
 int
@@ -124,11 +158,9 @@ sizes_of_tuple(PyObject *tuple, const char *what, Py_ssize_t *sizes)
     if (!PyTuple_Check(tuple))
         return not_sizes(tuple, what);
     Py_ssize_t count = PyTuple_Size(tuple);
-    if (count > MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd dimensions, more than the %d of an array", what, count,
-                     MAX_DIMENSIONS);
-        return -1;
-    }
+    if (count > MAX_DIMENSIONS)
+        return refuse(PyExc_ValueError, "%s has %zd dimensions, more than the %d of an array", what, count,
+                      MAX_DIMENSIONS);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyTuple_GetItem(tuple, i);
         if (!PyIndex_Check(item) || PyBool_Check(item))

@@ -85,6 +85,9 @@ int optional_attribute(PyObject *object, PyObject *name, PyObject **value);
 /* 1, 0 (after whatever clear_refusal() clears), or -1 with an exception set. PyObject_HasAttr would clear any. */
 int has_attribute(PyObject *object, PyObject *name);
 
+/* What the module has of that name, imported. A new reference, or NULL with an exception set. */
+PyObject *imported(const char *module, const char *name);
+
 /* Imports the module and calls its function; `format` is Py_BuildValue's, of a tuple. A new reference, or NULL with an
  * exception set. */
 PyObject *call_imported(const char *module, const char *function, const char *format, ...);
@@ -93,6 +96,9 @@ PyObject *call_imported(const char *module, const char *function, const char *fo
  * BufferError, OverflowError, RuntimeError, TypeError or ValueError. Any other one stays set, as KeyboardInterrupt,
  * SystemExit, MemoryError and what a signal's handler raises. Returns 0 if no exception is set now, else -1. */
 int clear_refusal(void);
+
+/* PyErr_Format for functions that return an int: always returns -1. */
+int refuse(PyObject *exception, const char *format, ...);
 
 /* Sets the exception of status->code, with its text. Always returns NULL. */
 void *status_raise(const struct module_state *state, const struct status *status);
@@ -126,6 +132,11 @@ give_floating_errors(unsigned flags)
 
 /* Which of "out", "device" and "stream" a call's keyword is; NAME_COUNT for any other. */
 enum name keyword_name(const struct module_state *state, PyObject *keyword);
+
+/* The list with one more item, or the dict with this value. Take both references, of which either may be NULL after an
+ * error; NULL with an exception set. */
+PyObject *list_with(PyObject *list, PyObject *item);
+PyObject *dict_with(PyObject *dict, const char *name, PyObject *value);
 
 enum { MAX_DIMENSIONS = 64 }; /* of an array, as in NumPy 2 */
 

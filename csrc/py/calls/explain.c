@@ -9,30 +9,20 @@
 #include "py/calls/prepare.h"
 #include "py/operands/where.h"
 
-/* Takes the reference to value, which may be NULL with an exception set. */
-static int
-set_item(PyObject *dict, const char *name, PyObject *value)
-{
-    const int result = value ? PyDict_SetItemString(dict, name, value) : -1;
-    Py_XDECREF(value);
-    return result;
-}
-
 /* Seconds by route; empty unless the formula decides. */
 static PyObject *
 predicted(const struct routes_explanation *found)
 {
     PyObject *dict = PyDict_New();
     for (enum route route = ROUTE_HOST; dict && route < ROUTE_DEVICE; route++)
-        if (found->seconds[route] > 0 &&
-            set_item(dict, route_name[route], PyFloat_FromDouble(found->seconds[route])) < 0)
-            Py_CLEAR(dict);
+        if (found->seconds[route] > 0)
+            dict = dict_with(dict, route_name[route], PyFloat_FromDouble(found->seconds[route]));
     return dict;
 }
 
-/* Adds "reason", "memory", "predicted" and, after a failure, "failure" to the dict that explains a plan of host
- * operands. `asked`: the caller named the device. Returns 0, or -1 with an exception set. */
-static int
+/* The dict that explains a plan of host operands, with "reason", "memory", "predicted" and, after a failure, "failure".
+ * `asked`: the caller named the device. Takes the reference; NULL with an exception set. */
+static PyObject *
 add_reason(PyObject *dict, const struct plan *plan, bool asked)
 {
     static const char *const reasons[] = {
@@ -46,11 +36,10 @@ add_reason(PyObject *dict, const struct plan *plan, bool asked)
     };
     struct routes_explanation found;
     routes_explain(plan, asked, &found);
-    if (set_item(dict, "reason", PyUnicode_FromString(reasons[found.reason])) < 0 ||
-        set_item(dict, "memory", PyUnicode_FromString(found.pinned ? "pinned" : "ordinary")) < 0 ||
-        set_item(dict, "predicted", predicted(&found)) < 0)
-        return -1;
-    return found.reason == ROUTES_FAILED ? set_item(dict, "failure", PyUnicode_FromString(found.failure)) : 0;
+    dict = dict_with(dict, "reason", PyUnicode_FromString(reasons[found.reason]));
+    dict = dict_with(dict, "memory", PyUnicode_FromString(found.pinned ? "pinned" : "ordinary"));
+    dict = dict_with(dict, "predicted", predicted(&found));
+    return found.reason == ROUTES_FAILED ? dict_with(dict, "failure", PyUnicode_FromString(found.failure)) : dict;
 }
 
 static PyObject *
@@ -100,9 +89,8 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
             break;
         }
         result = explain_plan(plan);
-        if (result && plan->route != ROUTE_DEVICE && !plan->strided &&
-            add_reason(result, plan, arguments.choice != DEVICE_UNSAID) < 0)
-            Py_CLEAR(result);
+        if (result && plan->route != ROUTE_DEVICE && !plan->strided)
+            result = add_reason(result, plan, arguments.choice != DEVICE_UNSAID);
         break;
     case CALL_NUMPY:
         result = explain_plan(plan);
@@ -117,10 +105,8 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         result = call_in_python("vecadd._called_by_core", "explain_materialized", NULL, &arguments);
         break;
     }
-    PyObject *differs = result && call.differs ? PyUnicode_FromString(call.differs) : NULL;
-    if (result && call.differs && (!differs || PyDict_SetItemString(result, "differs", differs) < 0))
-        Py_CLEAR(result);
-    Py_XDECREF(differs);
+    if (result && call.differs)
+        result = dict_with(result, "differs", PyUnicode_FromString(call.differs));
     call_clear(&call);
     return result;
 }

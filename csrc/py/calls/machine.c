@@ -15,12 +15,9 @@ static PyObject *
 supported_levels(void)
 {
     PyObject *names = PyList_New(0);
-    for (const struct host_simd *const *level = host_simd_levels; names && *level; level++) {
-        PyObject *name = (*level)->supported() ? PyUnicode_FromString((*level)->name) : Py_NewRef(Py_None);
-        if (!name || (!Py_IsNone(name) && PyList_Append(names, name) < 0))
-            Py_CLEAR(names);
-        Py_XDECREF(name);
-    }
+    for (const struct host_simd *const *level = host_simd_levels; names && *level; level++)
+        if ((*level)->supported())
+            names = list_with(names, PyUnicode_FromString((*level)->name));
     return names;
 }
 
@@ -94,12 +91,8 @@ py_gpu_facts(PyObject *module, PyObject *Py_UNUSED(none))
     if (device_count(&count, &status) < 0)
         return status_raise(state, &status);
     PyObject *list = PyList_New(0);
-    for (int device = 0; list && device < count; device++) {
-        PyObject *facts = facts_of_device(state, device);
-        if (!facts || PyList_Append(list, facts) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(facts);
-    }
+    for (int device = 0; list && device < count; device++)
+        list = list_with(list, facts_of_device(state, device));
     return list;
 }
 
@@ -115,10 +108,8 @@ list_of_rows(const struct launch_configs *launch_configs)
     PyObject *rows = PyList_New(0);
     for (int i = 0; rows && i < launch_configs->count; i++) {
         const struct launch_config *row = &launch_configs->row[i];
-        PyObject *item = Py_BuildValue("(nIiI)", (Py_ssize_t)row->min_bytes, row->block, (int)row->loads, row->demoted);
-        if (!item || PyList_Append(rows, item) < 0)
-            Py_CLEAR(rows);
-        Py_XDECREF(item);
+        rows = list_with(
+            rows, Py_BuildValue("(nIiI)", (Py_ssize_t)row->min_bytes, row->block, (int)row->loads, row->demoted));
     }
     return rows;
 }
@@ -132,11 +123,8 @@ py_device_launch_configs(PyObject *module, PyObject *arguments)
     int device;
     if (!PyArg_ParseTuple(arguments, "i:device_launch_configs", &device))
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed =
-        device_check_ordinal(device, &status) < 0 || device_launch_configs(device, &launch_configs, &status) < 0;
-    PyEval_RestoreThread(released);
-    if (failed)
+    if (WITHOUT_GIL(device_check_ordinal(device, &status) < 0 ||
+                    device_launch_configs(device, &launch_configs, &status) < 0))
         return status_raise(state, &status);
     PyObject *rows = list_of_rows(&launch_configs.used), *shipped = list_of_rows(&launch_configs.shipped);
     if (!rows || !shipped) {

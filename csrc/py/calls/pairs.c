@@ -111,11 +111,10 @@ memory_check(const struct memory *memory, const struct pairs *pairs)
     PyMem_Free(intervals);
     if (!found)
         return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "pair %zu: its out overlaps an array of pair %zu, and the additions of one call are made in any "
-                 "order: add these two one after the other",
-                 both[0], both[1]);
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "pair %zu: its out overlaps an array of pair %zu, and the additions of one call are made in any "
+                  "order: add these two one after the other",
+                  both[0], both[1]);
 }
 
 PyObject *
@@ -210,13 +209,12 @@ take_list(struct pairs *pairs, const struct add_arguments *arguments, enum role 
     const int is_mapping = is_list ? 0 : has_keys(given);
     if (is_mapping < 0)
         return -1;
-    if (is_mapping) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s must be a sequence of arrays, not %R, which gives its keys in place of them: pass its values, "
-                     "as list(%s.values())",
-                     names[role], Py_TYPE(given), names[role]);
-        return -1;
-    }
+    if (is_mapping)
+        return refuse(
+            PyExc_TypeError,
+            "%s must be a sequence of arrays, not %R, which gives its keys in place of them: pass its values, "
+            "as list(%s.values())",
+            names[role], Py_TYPE(given), names[role]);
     if (role == ROLE_OUT && given == arguments->objects[ROLE_A] && is_list) { /* in place: one tuple for both */
         pairs->lists[role] = Py_NewRef(pairs->lists[ROLE_A]);
         return 0;
@@ -235,9 +233,8 @@ take_list(struct pairs *pairs, const struct add_arguments *arguments, enum role 
         pairs->count = count;
     if (count == pairs->count)
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s has %zd arrays and xs has %zd: there must be one for each", names[role], count,
-                 pairs->count);
-    return -1;
+    return refuse(PyExc_ValueError, "%s has %zd arrays and xs has %zd: there must be one for each", names[role], count,
+                  pairs->count);
 }
 
 static int
@@ -281,10 +278,9 @@ note_place(struct pairs *pairs, struct survey *survey, enum place place)
     }
     if (pairs->place == place)
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "its arrays are in %s memory and those of the pairs before it in %s memory: call add_many for each",
-                 place == PLACE_HOST ? "host" : "device", place == PLACE_HOST ? "device" : "host");
-    return -1;
+    return refuse(PyExc_TypeError,
+                  "its arrays are in %s memory and those of the pairs before it in %s memory: call add_many for each",
+                  place == PLACE_HOST ? "host" : "device", place == PLACE_HOST ? "device" : "host");
 }
 
 static int
@@ -318,12 +314,10 @@ note_operand(struct pairs *pairs, struct survey *survey, const struct operand *o
     if (operand->device >= 0) {
         if (pairs->device < 0)
             pairs->device = operand->device;
-        if (pairs->device != operand->device) {
-            PyErr_Format(PyExc_ValueError,
-                         "it is on cuda:%d and the arrays before it on cuda:%d: call add_many for each device",
-                         operand->device, pairs->device);
-            return -1;
-        }
+        if (pairs->device != operand->device)
+            return refuse(PyExc_ValueError,
+                          "it is on cuda:%d and the arrays before it on cuda:%d: call add_many for each device",
+                          operand->device, pairs->device);
     }
     stream_leader_note(&survey->leader, operand);
     return 0;
@@ -469,10 +463,8 @@ read_pair(struct module_state *state, Py_ssize_t pair, struct pairs *pairs, stru
         objects[role] = pairs_object(pairs, (enum role)role, pair);
         arrays = arrays && (!objects[role] || PyArray_CheckExact(objects[role]));
     }
-    if (!objects[ROLE_A] || !objects[ROLE_B]) {
-        PyErr_Format(PyExc_TypeError, "%s is None", objects[ROLE_A] ? "y" : "x");
-        return -1;
-    }
+    if (!objects[ROLE_A] || !objects[ROLE_B])
+        return refuse(PyExc_TypeError, "%s is None", objects[ROLE_A] ? "y" : "x");
     if (arrays)
         return read_host_pair(state, objects, pair, pairs, survey);
     const int tensors = read_tensor_pair(state, objects, pair, pairs, survey);
@@ -555,8 +547,7 @@ choose_stream(struct module_state *state, struct pairs *pairs, const struct surv
             pairs->stream_object = Py_XNewRef(given);
         if (!given || all_left)
             return 0;
-        PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
-        return -1;
+        return refuse(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
     }
     pairs->stream = survey->leader.stream;
     if (given && stream_from_object(state, given, &pairs->stream) < 0)

@@ -52,11 +52,9 @@ run_host(struct plan_object *self)
 {
     const struct plan *plan = &self->call.plan;
     const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
-    if (!host_run_is(state_of(self), self->objects, &planned)) {
-        PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
-                                          "read-only since: make a new plan");
-        return NULL;
-    }
+    if (!host_run_is(state_of(self), self->objects, &planned))
+        return PyErr_Format(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
+                                              "read-only since: make a new plan");
     return add_run(state_of(self), plan) < 0 ? NULL : Py_NewRef(self->objects[ROLE_OUT]);
 }
 
@@ -80,10 +78,8 @@ run_pairs(struct plan_object *self)
 static PyObject *
 run(struct plan_object *self)
 {
-    if (!self->objects[ROLE_OUT]) {
-        PyErr_SetString(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
-        return NULL;
-    }
+    if (!self->objects[ROLE_OUT])
+        return PyErr_Format(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
     if (self->of_lists)
         return run_pairs(self);
     if (self->graph)
@@ -101,8 +97,7 @@ plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
 {
     if (PyTuple_Size(arguments) == 0 && (!keywords || PyDict_Size(keywords) == 0))
         return run(self);
-    PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
 }
 
 static PyObject *
@@ -324,16 +319,10 @@ keep_streams(struct plan_object *self, const struct add_arguments *arguments)
 }
 
 static bool
-is_list(PyObject *object)
-{
-    return PyList_Check(object) || PyTuple_Check(object);
-}
-
-static bool
 are_lists(const struct add_arguments *arguments)
 {
-    return is_list(arguments->objects[ROLE_A]) && is_list(arguments->objects[ROLE_B]) &&
-           is_list(arguments->objects[ROLE_OUT]);
+    return is_list_of_arrays(arguments->objects[ROLE_A]) && is_list_of_arrays(arguments->objects[ROLE_B]) &&
+           is_list_of_arrays(arguments->objects[ROLE_OUT]);
 }
 
 static int
@@ -342,10 +331,8 @@ prepare_pairs(struct plan_object *self, struct module_state *state, const struct
     if (add_many_prepare(state, arguments, &self->pairs) < 0)
         return -1;
     for (Py_ssize_t pair = 0; pair < self->pairs.count; pair++)
-        if (!pairs_object(&self->pairs, ROLE_OUT, pair)) {
-            PyErr_Format(PyExc_TypeError, "pair %zd: plan() needs an out for it", pair);
-            return -1;
-        }
+        if (!pairs_object(&self->pairs, ROLE_OUT, pair))
+            return refuse(PyExc_TypeError, "pair %zd: plan() needs an out for it", pair);
     return 0;
 }
 

@@ -9,42 +9,32 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
-static bool
-is_list(PyObject *object)
-{
-    return PyList_Check(object) || PyTuple_Check(object);
-}
-
 /* The object that out= means: numpy.add takes out=(c,) as out=c, out=(None,) as no out, and no other tuple. A plan of
  * lists takes a tuple of arrays. Returns NULL with an exception set. */
 static PyObject *
 unpacked_out(PyObject *out, enum purpose purpose, PyObject *const *values)
 {
     if (!PyTuple_CheckExact(out) || purpose == ADD_LISTS ||
-        (purpose == PLAN_ADDITION && is_list(values[0]) && is_list(values[1])))
+        (purpose == PLAN_ADDITION && is_list_of_arrays(values[0]) && is_list_of_arrays(values[1])))
         return out;
     if (PyTuple_Size(out) == 1)
         return PyTuple_GetItem(out, 0);
-    PyErr_SetString(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
-    return NULL;
+    return PyErr_Format(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
 }
 
 static int
 refuse_keyword(const char *function, PyObject *keyword, const char *hint)
 {
-    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s", function, keyword, hint);
-    return -1;
+    return refuse(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s", function, keyword, hint);
 }
 
 int
 add_arguments_parse(const struct module_state *state, const char *function, enum purpose purpose,
                     PyObject *const *values, Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments)
 {
-    if (positional < 2 || positional > 3) {
-        PyErr_Format(PyExc_TypeError, "%s() takes from 2 to 3 positional arguments but %zd were given", function,
-                     positional);
-        return -1;
-    }
+    if (positional < 2 || positional > 3)
+        return refuse(PyExc_TypeError, "%s() takes from 2 to 3 positional arguments but %zd were given", function,
+                      positional);
     PyObject *out = positional == 3 ? values[2] : Py_None;
     PyObject *device = Py_None, *stream = Py_None;
     *arguments =
@@ -56,10 +46,8 @@ add_arguments_parse(const struct module_state *state, const char *function, enum
         PyObject *value = values[positional + i];
         switch (keyword_name(state, keyword)) {
         case NAME_OUT:
-            if (positional == 3) {
-                PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
-                return -1;
-            }
+            if (positional == 3)
+                return refuse(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
             out = unpacked_out(value, purpose, values);
             if (!out)
                 return -1;
@@ -153,18 +141,15 @@ raise_refusal(enum refusal refusal, const struct addition *addition,
     case REFUSED_SIZE:
         return refuse_size(addition);
     case REFUSED_READ_ONLY:
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-        return -1;
+        return refuse(PyExc_ValueError, "output array is read-only");
     case REFUSED_INTERNAL_OVERLAP:
-        PyErr_SetString(PyExc_ValueError, "out overlaps itself: some of its elements share memory, or its axes are "
-                                          "interleaved; pass an array of its own");
-        return -1;
+        return refuse(PyExc_ValueError, "out overlaps itself: some of its elements share memory, or its axes are "
+                                        "interleaved; pass an array of its own");
     case REFUSED_NOT:
     case REFUSED_LESS_THAN_LEAST:
         break;
     }
-    PyErr_SetString(PyExc_SystemError, "nothing was refused");
-    return -1;
+    return refuse(PyExc_SystemError, "nothing was refused");
 }
 
 /* The sum's dtype by the rules of the operands' library, if all arrays are that library's: 1, 0 or -1. */
@@ -302,19 +287,15 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
 static int
 prepare_host(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    if (arguments->stream) {
-        PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
-        return -1;
-    }
+    if (arguments->stream)
+        return refuse(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
     const struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,
                                          .hybrid = arguments->choice == DEVICE_HYBRID,
                                          .open = arguments->choice == DEVICE_UNSAID,
                                          .device = arguments->device};
-    if (arguments->numpys_own && (request.on_device || request.hybrid)) {
-        PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
-                     arguments->numpys_own);
-        return -1;
-    }
+    if (arguments->numpys_own && (request.on_device || request.hybrid))
+        return refuse(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
+                      arguments->numpys_own);
     if (arguments->numpys_own)
         return leave_to_numpy(call, "it has a keyword of numpy.add's own");
     struct batch_add run;
@@ -390,13 +371,11 @@ refuse_host_operand(enum role role)
 {
     const char *name = role_name[role];
     if (role == ROLE_OUT)
-        PyErr_SetString(PyExc_TypeError, "the operands are in device memory and out is not: make out with "
-                                         "vecadd.to_device, or add first and call the sum's numpy()");
-    else
-        PyErr_Format(PyExc_TypeError,
-                     "%s is in host memory and another operand in device memory: copy it with vecadd.to_device(%s)",
-                     name, name);
-    return -1;
+        return refuse(PyExc_TypeError, "the operands are in device memory and out is not: make out with "
+                                       "vecadd.to_device, or add first and call the sum's numpy()");
+    return refuse(PyExc_TypeError,
+                  "%s is in host memory and another operand in device memory: copy it with vecadd.to_device(%s)", name,
+                  name);
 }
 
 /* What _materialize.py raises for host arrays that the GPU is to add. */
@@ -489,9 +468,8 @@ prepare_device_layout(struct module_state *state, const struct add_arguments *ar
 static int
 refuse_numpys_keyword(const struct add_arguments *arguments)
 {
-    PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
-                 arguments->numpys_own);
-    return -1;
+    return refuse(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
+                  arguments->numpys_own);
 }
 
 static int
@@ -516,11 +494,9 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
     }
     if (arguments->numpys_own)
         return refuse_numpys_keyword(arguments);
-    if (arguments->choice == DEVICE_CPU || arguments->choice == DEVICE_HYBRID) {
-        PyErr_Format(PyExc_ValueError, "device is '%s', but the operands are in device memory: leave device out",
-                     arguments->choice == DEVICE_CPU ? "cpu" : "hybrid");
-        return -1;
-    }
+    if (arguments->choice == DEVICE_CPU || arguments->choice == DEVICE_HYBRID)
+        return refuse(PyExc_ValueError, "device is '%s', but the operands are in device memory: leave device out",
+                      arguments->choice == DEVICE_CPU ? "cpu" : "hybrid");
     struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,
                                    .device = arguments->device,
                                    .has_stream = arguments->stream != NULL};

@@ -13,6 +13,13 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
+/* Whether a plan takes this for a list of arrays. */
+static inline bool
+is_list_of_arrays(PyObject *object)
+{
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
 /* What a call with add's arguments is for. */
 enum purpose { ADD_ARRAYS, PLAN_ADDITION, ADD_LISTS };
 

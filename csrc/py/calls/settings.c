@@ -38,17 +38,13 @@ const char set_num_threads_doc[] = PyDoc_STR(
 PyObject *
 py_set_num_threads(PyObject *Py_UNUSED(module), PyObject *given)
 {
-    if (!PyIndex_Check(given) || PyBool_Check(given)) {
-        PyErr_Format(PyExc_TypeError, "set_num_threads() takes an int from 1 to %d, not %R", THREADS_MAX, given);
-        return NULL;
-    }
+    if (!PyIndex_Check(given) || PyBool_Check(given))
+        return PyErr_Format(PyExc_TypeError, "set_num_threads() takes an int from 1 to %d, not %R", THREADS_MAX, given);
     const Py_ssize_t count = PyNumber_AsSsize_t(given, NULL); /* too large: clipped */
     if (count == -1 && PyErr_Occurred())
         return NULL;
-    if (count < 1 || count > THREADS_MAX) {
-        PyErr_Format(PyExc_ValueError, "set_num_threads() takes 1 to %d threads, not %S", THREADS_MAX, given);
-        return NULL;
-    }
+    if (count < 1 || count > THREADS_MAX)
+        return PyErr_Format(PyExc_ValueError, "set_num_threads() takes 1 to %d threads, not %S", THREADS_MAX, given);
     return PyLong_FromLong(threads_choose((int)count));
 }
 
@@ -117,10 +113,8 @@ PyObject *
 py_use_gpu(PyObject *module, PyObject *const *values, Py_ssize_t count)
 {
     struct module_state *state = PyModule_GetState(module);
-    if (count > 1) {
-        PyErr_Format(PyExc_TypeError, "use_gpu() takes at most 1 argument (%zd given)", count);
-        return NULL;
-    }
+    if (count > 1)
+        return PyErr_Format(PyExc_TypeError, "use_gpu() takes at most 1 argument (%zd given)", count);
     const int wanted = count ? PyObject_IsTrue(values[0]) : 1;
     if (wanted < 0)
         return NULL;

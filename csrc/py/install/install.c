@@ -274,14 +274,9 @@ static PyObject *
 libraries_below(PyUFuncObject *add)
 {
     PyObject *libraries = PyDict_New();
-    for (int i = 0; libraries && i < SLOT_COUNT; i++) {
-        PyObject *library = place_of(add, &slots[i]) ? library_of(states[i].below) : NULL;
-        if (library && PyDict_SetItemString(libraries, dtype_table[slots[i].dtype].name, library) < 0)
-            Py_CLEAR(libraries);
-        Py_XDECREF(library);
-        if (PyErr_Occurred())
-            Py_CLEAR(libraries);
-    }
+    for (int i = 0; libraries && i < SLOT_COUNT; i++)
+        if (place_of(add, &slots[i]))
+            libraries = dict_with(libraries, dtype_table[slots[i].dtype].name, library_of(states[i].below));
     return libraries;
 }
 

@@ -28,8 +28,7 @@ way_of(const char *name, enum raw_launch_way *way)
             *way = (enum raw_launch_way)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "way must be 'plain', 'programmatic' or 'graph', not '%s'", name);
-    return -1;
+    return refuse(PyExc_ValueError, "way must be 'plain', 'programmatic' or 'graph', not '%s'", name);
 }
 
 /* Parses "OOO|$i:NAME" or, with a way, "OOO|$is:NAME". */
@@ -46,8 +45,7 @@ parse(PyObject *arguments, PyObject *keywords, const char *format, struct repeat
         return -1;
     if (call->calls > 0)
         return way_of(way, &call->way);
-    PyErr_Format(PyExc_ValueError, "calls must be at least 1, not %d", call->calls);
-    return -1;
+    return refuse(PyExc_ValueError, "calls must be at least 1, not %d", call->calls);
 }
 
 /* Parses the arguments and plans the call. Returns 0, and the caller calls call_clear(&call->prepared); or -1 with an
@@ -65,8 +63,7 @@ prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, con
     if (call->prepared.kind == CALL_PLANNED && plan->route == ROUTE_DEVICE && plan->joins == 0 && plan->n > 0)
         return 0;
     call_clear(&call->prepared);
-    PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
-    return -1;
+    return refuse(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
 }
 
 PyObject *
@@ -78,9 +75,7 @@ py_raw_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
     double seconds;
     if (prepare(state, arguments, keywords, "OOO|$is:raw_launches", &call) < 0)
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = raw_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status);
-    PyEval_RestoreThread(released);
+    const int failed = WITHOUT_GIL(raw_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status));
     call_clear(&call.prepared);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }
@@ -147,9 +142,7 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
 
     begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
-        PyThreadState *released = PyEval_SaveThread();
-        failed = plan_run(&call.plan, &flags, &status);
-        PyEval_RestoreThread(released);
+        failed = WITHOUT_GIL(plan_run(&call.plan, &flags, &status));
         if (failed)
             status_raise(state, &status);
     }

@@ -24,22 +24,18 @@ check_arrays(struct module_state *state, PyObject *const arrays[ROLE_COUNT], str
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         struct operand *operand = &operands[role];
-        if (!PyArray_CheckExact(arrays[role]) || !host_operand(state, (PyArrayObject *)arrays[role], operand)) {
-            PyErr_Format(PyExc_TypeError, "%s must be a contiguous and aligned NumPy array of a dtype that vecadd adds",
-                         role_name[role]);
-            return -1;
-        }
+        if (!PyArray_CheckExact(arrays[role]) || !host_operand(state, (PyArrayObject *)arrays[role], operand))
+            return refuse(PyExc_TypeError,
+                          "%s must be a contiguous and aligned NumPy array of a dtype that vecadd adds",
+                          role_name[role]);
         if (operand->dtype != operands->dtype || operand->size != operands->size ||
-            operand->size * dtype_table[operand->dtype].itemsize < WORD || (uintptr_t)operand->data % WORD) {
-            PyErr_SetString(PyExc_ValueError, "the arrays must have one dtype and one size of at least 4 bytes, and be "
-                                              "aligned to 4 bytes");
-            return -1;
-        }
+            operand->size * dtype_table[operand->dtype].itemsize < WORD || (uintptr_t)operand->data % WORD)
+            return refuse(PyExc_ValueError, "the arrays must have one dtype and one size of at least 4 bytes, and be "
+                                            "aligned to 4 bytes");
     }
     if (operands[ROLE_OUT].writable)
         return 0;
-    PyErr_SetString(PyExc_ValueError, "output array is read-only");
-    return -1;
+    return refuse(PyExc_ValueError, "output array is read-only");
 }
 
 static PyObject *
@@ -92,13 +88,9 @@ host_limit_dealloc(struct host_limit *self)
 static PyObject *
 host_limit_round(struct host_limit *self, PyObject *Py_UNUSED(none))
 {
-    if (atomic_flag_test_and_set(&self->busy)) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread is in a round of this probe");
-        return NULL;
-    }
-    PyThreadState *released = PyEval_SaveThread();
-    double seconds = limits_host_round(self->probe);
-    PyEval_RestoreThread(released);
+    if (atomic_flag_test_and_set(&self->busy))
+        return PyErr_Format(PyExc_RuntimeError, "another thread is in a round of this probe");
+    const double seconds = WITHOUT_GIL(limits_host_round(self->probe));
     atomic_flag_clear(&self->busy);
     return PyFloat_FromDouble(seconds);
 }

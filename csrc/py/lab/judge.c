@@ -22,23 +22,14 @@ struct judged {
     struct trial trial;
 };
 
-static int
-refuse(const char *what)
-{
-    PyErr_SetString(PyExc_ValueError, what);
-    return -1;
-}
-
 /* The arrays of one version, NULL for -1. */
 static int
 version_at(const struct judged *judged, int index, const char *name, unsigned char **arrays)
 {
     const Py_ssize_t count = judged->versions->shape[0];
     *arrays = NULL;
-    if (index >= count || index < -1) {
-        PyErr_Format(PyExc_ValueError, "%s is %d of %zd versions", name, index, count);
-        return -1;
-    }
+    if (index >= count || index < -1)
+        return refuse(PyExc_ValueError, "%s is %d of %zd versions", name, index, count);
     if (index >= 0)
         *arrays = (unsigned char *)judged->versions->data + (size_t)index * TRIAL_ARRAYS * judged->trial.bytes;
     return 0;
@@ -51,11 +42,11 @@ set_start(struct judged *judged, const Py_ssize_t start[TRIAL_ARRAYS])
     size_t free_from = 0;
     for (int array = 0; array < TRIAL_ARRAYS; array++) {
         if (start[array] < 0 || (size_t)start[array] * trial->itemsize < free_from)
-            return refuse("a, b and out must follow each other in memory");
+            return refuse(PyExc_ValueError, "a, b and out must follow each other in memory");
         trial->start[array] = (size_t)start[array] * trial->itemsize;
         free_from = trial->start[array] + trial->bytes;
     }
-    return free_from <= trial->memory_bytes ? 0 : refuse("a, b and out do not fit in memory");
+    return free_from <= trial->memory_bytes ? 0 : refuse(PyExc_ValueError, "a, b and out do not fit in memory");
 }
 
 static int
@@ -63,13 +54,13 @@ set_pokes(struct judged *judged, PyObject *pokes)
 {
     const Py_ssize_t count = PyTuple_Size(pokes);
     if (count > MOST_POKES)
-        return refuse("there are more than 16 pokes");
+        return refuse(PyExc_ValueError, "there are more than 16 pokes");
     for (Py_ssize_t i = 0; i < count; i++) {
         const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GetItem(pokes, i));
         if (at == -1 && PyErr_Occurred())
             return -1;
         if (at < 0 || at >= judged->size)
-            return refuse("a poke is not the index of an element");
+            return refuse(PyExc_ValueError, "a poke is not the index of an element");
         judged->pokes[i] = (size_t)at;
     }
     judged->trial.pokes = judged->pokes;
@@ -100,7 +91,7 @@ set_memory(const struct module_state *state, struct judged *judged, PyObject *me
         return -1;
     if (judged->versions->dtype != judged->memory->dtype || judged->versions->shape[1] != TRIAL_ARRAYS ||
         judged->versions->size == 0)
-        return refuse("versions must have a, b and their sum for each version, in memory's dtype");
+        return refuse(PyExc_ValueError, "versions must have a, b and their sum for each version, in memory's dtype");
     judged->size = judged->versions->shape[2];
     trial->device = judged->memory->device;
     trial->itemsize = dtype_table[judged->memory->dtype].itemsize;
@@ -168,12 +159,8 @@ static PyObject *
 result_as_dict(const struct judged *judged, const struct trial_result *result)
 {
     PyObject *regions = PyList_New(0);
-    for (int i = 0; regions && i < TRIAL_REGIONS; i++) {
-        PyObject *count = count_as_tuple(&result->regions[i]);
-        if (!count || PyList_Append(regions, count) < 0)
-            Py_CLEAR(regions);
-        Py_XDECREF(count);
-    }
+    for (int i = 0; regions && i < TRIAL_REGIONS; i++)
+        regions = list_with(regions, count_as_tuple(&result->regions[i]));
     if (!regions)
         return NULL;
     return Py_BuildValue("{s:d,s:d,s:N,s:N,s:N,s:n,s:N}", "seconds", result->seconds, "host", judged->host, "regions",
@@ -199,9 +186,7 @@ run(const struct module_state *state, struct judged *judged, PyObject *const arr
         PyEval_RestoreThread(released);
         return NULL;
     }
-    released = PyEval_SaveThread();
-    failed = trial_end(&judged->trial, &result, &status);
-    PyEval_RestoreThread(released);
+    failed = WITHOUT_GIL(trial_end(&judged->trial, &result, &status));
     return failed ? status_raise(state, &status) : result_as_dict(judged, &result);
 }
 
@@ -215,8 +200,7 @@ set_contestant(struct judged *judged)
         return -1;
     if (judged->rung->kind == RUNG_DEVICE && rung_takes(judged->rung, judged->memory->dtype))
         return 0;
-    PyErr_Format(PyExc_TypeError, "%s is not a device rung for %s", name, dtype_table[judged->memory->dtype].name);
-    return -1;
+    return refuse(PyExc_TypeError, "%s is not a device rung for %s", name, dtype_table[judged->memory->dtype].name);
 }
 
 PyObject *
@@ -240,10 +224,8 @@ py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
         version_at(&judged, before, "before", &arrays[1]) < 0 || version_at(&judged, last, "last", &arrays[2]) < 0 ||
         version_at(&judged, donor, "donor", &arrays[3]) < 0 || (pokes && set_pokes(&judged, pokes) < 0))
         return NULL;
-    if (!arrays[0] || (judged.trial.poke_count && !arrays[3])) {
-        refuse("now must be a version, and pokes need a donor");
-        return NULL;
-    }
+    if (!arrays[0] || (judged.trial.poke_count && !arrays[3]))
+        return PyErr_Format(PyExc_ValueError, "now must be a version, and pokes need a donor");
     judged.trial.now = arrays[0];
     judged.trial.before = arrays[1];
     judged.trial.last = arrays[2];
@@ -287,10 +269,8 @@ py_repeat(PyObject *module, PyObject *arguments)
     struct device_array *base;
     if (!PyArg_ParseTuple(arguments, "On:repeat", &object, &n) || !(base = array_of(state, object, 3, "base")))
         return NULL;
-    if (n < 1 || base->size == 0) {
-        refuse("n must be at least 1, and base must not be empty");
-        return NULL;
-    }
+    if (n < 1 || base->size == 0)
+        return PyErr_Format(PyExc_ValueError, "n must be at least 1, and base must not be empty");
     const Py_ssize_t shape[] = {base->shape[0], base->shape[1], n};
     const struct later_stream home = device_array_later(base);
     PyObject *made = device_array_new(state, base->device, &home, base->dtype, 3, shape, NULL);

@@ -39,23 +39,12 @@ static const char *const sum_name[] = {
 
 enum { POISON = 0xa5 };
 
-/* Appends the name to the list, which may be NULL. Returns the list, or NULL. */
-static PyObject *
-append_name(PyObject *names, const char *text)
-{
-    PyObject *name = names ? PyUnicode_FromString(text) : NULL;
-    if (names && (!name || PyList_Append(names, name) < 0))
-        Py_CLEAR(names);
-    Py_XDECREF(name);
-    return names;
-}
-
 static PyObject *
 names_of(const char *const *texts)
 {
     PyObject *names = PyList_New(0);
     for (; names && *texts; texts++)
-        names = append_name(names, *texts);
+        names = list_with(names, PyUnicode_FromString(*texts));
     return names;
 }
 
@@ -66,7 +55,7 @@ dtypes_of(const struct rung *rung)
     PyObject *names = PyList_New(0);
     for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++)
         if (rung_takes(rung, dtype))
-            names = append_name(names, dtype_table[dtype].name);
+            names = list_with(names, PyUnicode_FromString(dtype_table[dtype].name));
     return names;
 }
 
@@ -77,10 +66,7 @@ params_of(const struct rung *rung)
     PyObject *params = PyDict_New();
     for (int i = 0; params && i < RUNG_PARAMS && rung->params[i].name; i++) {
         const struct rung_param *param = &rung->params[i];
-        PyObject *bounds = Py_BuildValue("(iii)", param->least, param->usual, param->most);
-        if (!bounds || PyDict_SetItemString(params, param->name, bounds) < 0)
-            Py_CLEAR(params);
-        Py_XDECREF(bounds);
+        params = dict_with(params, param->name, Py_BuildValue("(iii)", param->least, param->usual, param->most));
     }
     return params;
 }
@@ -92,12 +78,8 @@ choices_of(const struct rung *rung)
     PyObject *choices = PyDict_New();
     for (int i = 0; choices && i < RUNG_PARAMS && rung->params[i].name; i++) {
         const struct rung_param *param = &rung->params[i];
-        if (!param->choices)
-            continue;
-        PyObject *names = names_of(param->choices);
-        if (!names || PyDict_SetItemString(choices, param->name, names) < 0)
-            Py_CLEAR(choices);
-        Py_XDECREF(names);
+        if (param->choices)
+            choices = dict_with(choices, param->name, names_of(param->choices));
     }
     return choices;
 }
@@ -131,12 +113,8 @@ py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     PyObject *list = PyList_New(0);
     const struct rung *rung;
-    for (size_t i = 0; list && (rung = rung_at(i)); i++) {
-        PyObject *row = describe(rung);
-        if (!row || PyList_Append(list, row) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
+    for (size_t i = 0; list && (rung = rung_at(i)); i++)
+        list = list_with(list, describe(rung));
     return list;
 }
 
@@ -181,9 +159,7 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
 
     struct status status;
     double seconds;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = run(&given, &seconds, &status);
-    PyEval_RestoreThread(released);
+    const int failed = WITHOUT_GIL(run(&given, &seconds, &status));
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }
 
@@ -194,10 +170,8 @@ fill(PyObject *module, PyObject *object, int byte)
     struct operand x;
     if (rung_operand(state, object, "x", &x) < 0)
         return NULL;
-    if (!x.writable) {
-        PyErr_SetString(PyExc_ValueError, "x is read-only");
-        return NULL;
-    }
+    if (!x.writable)
+        return PyErr_Format(PyExc_ValueError, "x is read-only");
     size_t bytes = x.size * dtype_table[x.dtype].itemsize;
     struct status status;
     int failed = 0;
@@ -248,10 +222,8 @@ size_from(const struct rung *rung, const struct dtype_row *dtype, PyObject *size
     const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
     if (n == -1 && PyErr_Occurred())
         return -1;
-    if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize) {
-        PyErr_Format(PyExc_ValueError, "n must be a number of elements that fit in memory, not %zd", n);
-        return -1;
-    }
+    if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize)
+        return refuse(PyExc_ValueError, "n must be a number of elements that fit in memory, not %zd", n);
     call->n = (size_t)n * dtype->components;
     return 0;
 }
@@ -289,10 +261,7 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
 
     struct rung_facts facts;
     struct status status;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_check_ordinal(device, &status) < 0 || rung_facts(rung, &call, &facts, &status) < 0;
-    PyEval_RestoreThread(released);
-    if (failed)
+    if (WITHOUT_GIL(device_check_ordinal(device, &status) < 0 || rung_facts(rung, &call, &facts, &status) < 0))
         return status_raise(PyModule_GetState(module), &status);
     const bool queued = facts.launch.launches > 0;
     /* An addition to the contents of c loads them too; the row's number is that of its usual parameters. */
@@ -305,6 +274,26 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
                          facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
                          "waves", facts.waves, "loads_in_flight", queued ? loads : 0, "bytes_per_load",
                          queued ? rung_bytes_per_load(rung, dtype->component) : 0);
+}
+
+/* Parses (name, a, b, out, *, params) of a function that `format` names and that is for rungs of one kind; `why` ends
+ * the error of a rung of another. Returns 0, or -1 with an exception set. */
+static int
+parse_of_kind(PyObject *module, PyObject *arguments, PyObject *keywords, const char *format, enum rung_kind kind,
+              const char *why, struct rung_arguments *given)
+{
+    static char *names[] = {"", "", "", "", "params", NULL};
+    PyObject *objects[ROLE_COUNT], *params = NULL;
+    const char *name;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, &name, &objects[ROLE_A], &objects[ROLE_B],
+                                     &objects[ROLE_OUT], &PyDict_Type, &params))
+        return -1;
+    const struct rung *rung = rung_from_name(name);
+    if (!rung)
+        return -1;
+    if (rung->kind != kind)
+        return refuse(PyExc_ValueError, "%s is a %s rung%s", name, rung_kind_name[rung->kind], why);
+    return rung_arguments_from(PyModule_GetState(module), name, objects, 0, params, given);
 }
 
 static PyObject *
@@ -320,28 +309,17 @@ stages_dict(const struct latency_stages *stages)
 PyObject *
 py_latency_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"", "", "", "", "params", NULL};
-    struct module_state *state = PyModule_GetState(module);
-    PyObject *objects[ROLE_COUNT];
-    const char *name;
-    PyObject *params = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:latency_stages", names, &name, &objects[ROLE_A],
-                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
-        return NULL;
     struct rung_arguments given;
-    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
-        return NULL;
-    if (given.rung->kind != RUNG_LATENCY)
-        return PyErr_Format(PyExc_ValueError, "%s is a %s rung: stages are those of the latency rungs, %s", name,
-                            rung_kind_name[given.rung->kind], "which vecadd.ladder.names('latency') lists");
-
     struct status status;
     struct latency_stages stages;
+    if (parse_of_kind(module, arguments, keywords, "sOOO|$O!:latency_stages", RUNG_LATENCY,
+                      ": stages are those of the latency rungs, which vecadd.ladder.names('latency') lists",
+                      &given) < 0)
+        return NULL;
     given.call.stages = &stages;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = rung_arguments_join(&given, &status) < 0 || given.rung->run(given.rung, &given.call, &status) < 0;
-    PyEval_RestoreThread(released);
-    return failed ? status_raise(state, &status) : stages_dict(&stages);
+    const int failed =
+        WITHOUT_GIL(rung_arguments_join(&given, &status) < 0 || given.rung->run(given.rung, &given.call, &status) < 0);
+    return failed ? status_raise(PyModule_GetState(module), &status) : stages_dict(&stages);
 }
 
 static PyObject *
@@ -362,30 +340,16 @@ list_of(const struct timeline *timeline)
 PyObject *
 py_timeline(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"", "", "", "", "params", NULL};
-    struct module_state *state = PyModule_GetState(module);
-    PyObject *objects[ROLE_COUNT];
-    const char *name;
-    PyObject *params = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$O!:timeline", names, &name, &objects[ROLE_A],
-                                     &objects[ROLE_B], &objects[ROLE_OUT], &PyDict_Type, &params))
-        return NULL;
-    const struct rung *rung = rung_named(name);
-    if (rung && rung->kind != RUNG_TRANSFER)
-        return PyErr_Format(PyExc_ValueError, "%s is a %s rung; a timeline is of a transfer rung", name,
-                            rung_kind_name[rung->kind]);
     struct rung_arguments given;
-    if (rung_arguments_from(state, name, objects, 0, params, &given) < 0)
+    struct status status;
+    if (parse_of_kind(module, arguments, keywords, "sOOO|$O!:timeline", RUNG_TRANSFER,
+                      "; a timeline is of a transfer rung", &given) < 0)
         return NULL;
     struct timeline *timeline = given.call.timeline = timeline_new();
     if (!timeline)
         return PyErr_NoMemory();
-
-    struct status status;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = rung->run(rung, &given.call, &status);
-    PyEval_RestoreThread(released);
-    PyObject *list = failed ? status_raise(state, &status) : list_of(timeline);
+    const int failed = WITHOUT_GIL(given.rung->run(given.rung, &given.call, &status));
+    PyObject *list = failed ? status_raise(PyModule_GetState(module), &status) : list_of(timeline);
     timeline_free(timeline);
     return list;
 }

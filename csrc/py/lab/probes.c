@@ -112,16 +112,6 @@ parse(PyObject *arguments, struct probe_request *request)
     return NULL;
 }
 
-/* Sets dict[name]. Takes the dict and the value, either NULL after an error; returns the dict, or NULL. */
-static PyObject *
-add(PyObject *dict, const char *name, PyObject *value)
-{
-    if (dict && (!value || PyDict_SetItemString(dict, name, value) < 0))
-        Py_CLEAR(dict);
-    Py_XDECREF(value);
-    return dict;
-}
-
 static double
 figure_of(const char *from, const struct figure *figure)
 {
@@ -138,10 +128,7 @@ column_of(const struct probe *probe, const char *array, const struct figure *col
     for (int i = 0; list && i < probe->count; i++, array += probe->stride) {
         size_t bytes;
         memcpy(&bytes, array, sizeof bytes);
-        PyObject *value = column ? PyFloat_FromDouble(figure_of(array, column)) : PyLong_FromSize_t(bytes);
-        if (!value || PyList_Append(list, value) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(value);
+        list = list_with(list, column ? PyFloat_FromDouble(figure_of(array, column)) : PyLong_FromSize_t(bytes));
     }
     return list;
 }
@@ -154,11 +141,11 @@ probe_dict(const struct probe *probe, const union probe_found *found)
     const char *from = (const char *)found;
     for (const struct figure *figure = probe->figures; dict && figure->name; figure++)
         if (!isnan(figure_of(from, figure)))
-            dict = add(dict, figure->name, PyFloat_FromDouble(figure_of(from, figure)));
+            dict = dict_with(dict, figure->name, PyFloat_FromDouble(figure_of(from, figure)));
     if (dict && probe->count)
-        dict = add(dict, "bytes", column_of(probe, from + probe->array, NULL));
+        dict = dict_with(dict, "bytes", column_of(probe, from + probe->array, NULL));
     for (const struct figure *column = probe->columns; dict && column->name; column++)
-        dict = add(dict, column->name, column_of(probe, from + probe->array, column));
+        dict = dict_with(dict, column->name, column_of(probe, from + probe->array, column));
     return dict;
 }
 
@@ -171,9 +158,7 @@ py_probe(PyObject *module, PyObject *arguments)
     const struct probe *probe = parse(arguments, &request);
     if (!probe)
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = probe->measure(&request, &found, &status);
-    PyEval_RestoreThread(released);
+    const int failed = WITHOUT_GIL(probe->measure(&request, &found, &status));
     return failed ? status_raise(PyModule_GetState(module), &status) : probe_dict(probe, &found);
 }
 
@@ -208,9 +193,8 @@ kind_from(const char *name, enum pattern_kind *kind)
             *kind = (enum pattern_kind)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError,
-                 "unknown pattern '%s': it is 'address', 'inverse', 'walking one', 'walking zero' or 'random'", name);
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "unknown pattern '%s': it is 'address', 'inverse', 'walking one', 'walking zero' or 'random'", name);
 }
 
 /* (x, pattern, seed). Returns 0, or -1 with an exception set. */
@@ -226,11 +210,9 @@ tested_from(PyObject *module, PyObject *arguments, const char *format, struct te
         return -1;
     const struct operand *operand = &tested->operand;
     const size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
-    if (bytes == 0 || bytes % sizeof(uint64_t) || (uintptr_t)operand->data % sizeof(uint64_t)) {
-        PyErr_Format(PyExc_ValueError, "x has %zu bytes; a pattern takes whole words of 8 bytes, aligned to them",
-                     bytes);
-        return -1;
-    }
+    if (bytes == 0 || bytes % sizeof(uint64_t) || (uintptr_t)operand->data % sizeof(uint64_t))
+        return refuse(PyExc_ValueError, "x has %zu bytes; a pattern takes whole words of 8 bytes, aligned to them",
+                      bytes);
     tested->words.memory = operand->data;
     tested->words.count = bytes / sizeof(uint64_t);
     tested->words.pattern.seed = seed;
@@ -266,10 +248,8 @@ py_pattern_write(PyObject *module, PyObject *arguments)
     struct tested tested;
     if (tested_from(module, arguments, "OsK:pattern_write", &tested) < 0)
         return NULL;
-    if (!tested.operand.writable) {
-        PyErr_SetString(PyExc_ValueError, "x is read-only");
-        return NULL;
-    }
+    if (!tested.operand.writable)
+        return PyErr_Format(PyExc_ValueError, "x is read-only");
     return run_test(module, &tested, NULL) < 0 ? NULL : PyFloat_FromDouble(tested.seconds);
 }
 
@@ -281,12 +261,9 @@ wrong_words(const struct pattern_found *found, struct pattern pattern)
     PyObject *list = PyList_New(0);
     for (unsigned long long i = 0; list && i < kept; i++) {
         const struct pattern_wrong *wrong = &found->wrong[i];
-        PyObject *word =
-            Py_BuildValue("(KKK)", (unsigned long long)wrong->index,
-                          (unsigned long long)pattern_word(pattern, wrong->index), (unsigned long long)wrong->found);
-        if (!word || PyList_Append(list, word) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(word);
+        list = list_with(list, Py_BuildValue("(KKK)", (unsigned long long)wrong->index,
+                                             (unsigned long long)pattern_word(pattern, wrong->index),
+                                             (unsigned long long)wrong->found));
     }
     if (list && PyList_Sort(list) < 0)
         Py_CLEAR(list);
@@ -312,10 +289,7 @@ py_device_memory(PyObject *module, PyObject *arguments)
     struct status status;
     if (!PyArg_ParseTuple(arguments, "i:device_memory", &device))
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = limits_memory(device, &left, &all, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
+    if (WITHOUT_GIL(limits_memory(device, &left, &all, &status)) < 0)
         return status_raise(PyModule_GetState(module), &status);
     return Py_BuildValue("(nn)", (Py_ssize_t)left, (Py_ssize_t)all);
 }
@@ -327,11 +301,9 @@ ways_dict(const struct peer_limits *limits)
     PyObject *ways = PyDict_New();
     for (int i = 0; ways && i < (limits->access ? PEER_WAYS : PEER_READ); i++) {
         const struct pattern sent = {.kind = PATTERN_ADDRESS, .first = (uint64_t)i << 40};
-        PyObject *way = Py_BuildValue("{s:d,s:K,s:N}", "rate", limits->way[i].rate, "wrong", limits->way[i].found.count,
-                                      "words", wrong_words(&limits->way[i].found, sent));
-        if (!way || PyDict_SetItemString(ways, way_name[i], way) < 0)
-            Py_CLEAR(ways);
-        Py_XDECREF(way);
+        ways = dict_with(ways, way_name[i],
+                         Py_BuildValue("{s:d,s:K,s:N}", "rate", limits->way[i].rate, "wrong",
+                                       limits->way[i].found.count, "words", wrong_words(&limits->way[i].found, sent)));
     }
     return ways;
 }
@@ -350,10 +322,7 @@ py_peer_limits(PyObject *module, PyObject *arguments)
                             "source %d and target %d must be two devices, nbytes (%zd) a multiple of 16, and rounds "
                             "(%d) at least 1",
                             source, target, bytes, rounds);
-    PyThreadState *released = PyEval_SaveThread();
-    const int failed = limits_peers(source, target, (size_t)bytes, rounds, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
+    if (WITHOUT_GIL(limits_peers(source, target, (size_t)bytes, rounds, &limits, &status)) < 0)
         return status_raise(PyModule_GetState(module), &status);
     return Py_BuildValue("{s:O,s:O,s:i,s:N}", "access", limits.access ? Py_True : Py_False, "atomics",
                          limits.atomics ? Py_True : Py_False, "rank", limits.rank, "ways", ways_dict(&limits));

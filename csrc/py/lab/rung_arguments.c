@@ -32,20 +32,16 @@ arrays_from(struct module_state *state, const struct rung *rung, PyObject *const
             const struct device_array *arrays[ROLE_COUNT])
 {
     const bool product = rung->sum == LEFT_PRODUCT;
-    if (!product && !Py_IsNone(objects[ROLE_B])) {
-        PyErr_Format(PyExc_TypeError, "rung %s takes one matrix: b must be None", rung->name);
-        return -1;
-    }
+    if (!product && !Py_IsNone(objects[ROLE_B]))
+        return refuse(PyExc_TypeError, "rung %s takes one matrix: b must be None", rung->name);
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = role == ROLE_B && !product ? objects[ROLE_A] : objects[role];
         arrays[role] = matrix_from(state, rung, object, role_name[role]);
         if (!arrays[role])
             return -1;
-        if (arrays[role]->device != arrays[ROLE_A]->device) {
-            PyErr_Format(PyExc_ValueError, "a is on cuda:%d and %s on cuda:%d", arrays[ROLE_A]->device, role_name[role],
-                         arrays[role]->device);
-            return -1;
-        }
+        if (arrays[role]->device != arrays[ROLE_A]->device)
+            return refuse(PyExc_ValueError, "a is on cuda:%d and %s on cuda:%d", arrays[ROLE_A]->device,
+                          role_name[role], arrays[role]->device);
     }
     return 0;
 }
@@ -92,20 +88,16 @@ matrix_shape_from(const struct rung *rung, PyObject *shape, struct rung_call *ca
 {
     const bool product = rung->sum == LEFT_PRODUCT;
     Py_ssize_t extents[3] = {0, 0, 0};
-    if (!PyTuple_Check(shape) || PyTuple_Size(shape) != (product ? 3 : 2)) {
-        PyErr_Format(PyExc_TypeError, "rung %s: n must be the tuple %s of whole numbers, not %R", rung->name,
-                     product ? "(rows, columns, inner)" : "(rows, columns)", shape);
-        return -1;
-    }
+    if (!PyTuple_Check(shape) || PyTuple_Size(shape) != (product ? 3 : 2))
+        return refuse(PyExc_TypeError, "rung %s: n must be the tuple %s of whole numbers, not %R", rung->name,
+                      product ? "(rows, columns, inner)" : "(rows, columns)", shape);
     for (Py_ssize_t i = 0; i < PyTuple_Size(shape); i++) {
         extents[i] = PyNumber_AsSsize_t(PyTuple_GetItem(shape, i), PyExc_OverflowError);
         if (extents[i] == -1 && PyErr_Occurred())
             return -1;
-        if (extents[i] < 0 || extents[i] > INT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "rung %s: extents must be 0 to %d, not %zd", rung->name, INT32_MAX,
-                         extents[i]);
-            return -1;
-        }
+        if (extents[i] < 0 || extents[i] > INT32_MAX)
+            return refuse(PyExc_ValueError, "rung %s: extents must be 0 to %d, not %zd", rung->name, INT32_MAX,
+                          extents[i]);
     }
     call->rows = (size_t)extents[0];
     call->columns = (size_t)extents[1];
@@ -129,11 +121,10 @@ rung_operand(struct module_state *state, PyObject *object, const char *what, str
     }
     if (PyArray_CheckExact(object) && host_operand(state, (PyArrayObject *)object, operand))
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "%s, of %R, is neither a contiguous DeviceArray, which vecadd.to_device makes, nor a contiguous and "
-                 "aligned NumPy array of a dtype that vecadd adds",
-                 what, (PyObject *)Py_TYPE(object));
-    return -1;
+    return refuse(PyExc_TypeError,
+                  "%s, of %R, is neither a contiguous DeviceArray, which vecadd.to_device makes, nor a contiguous and "
+                  "aligned NumPy array of a dtype that vecadd adds",
+                  what, (PyObject *)Py_TYPE(object));
 }
 
 bool
@@ -214,16 +205,13 @@ set_param(const struct rung *rung, struct rung_call *call, PyObject *name, PyObj
         long chosen = PyLong_AsLong(value);
         if (chosen == -1 && PyErr_Occurred())
             return -1;
-        if (chosen < param->least || chosen > param->most) {
-            PyErr_Format(PyExc_ValueError, "rung %s: %s (%s) must be %d to %d, not %ld", rung->name, param->name,
-                         param->what, param->least, param->most, chosen);
-            return -1;
-        }
+        if (chosen < param->least || chosen > param->most)
+            return refuse(PyExc_ValueError, "rung %s: %s (%s) must be %d to %d, not %ld", rung->name, param->name,
+                          param->what, param->least, param->most, chosen);
         call->params[i] = (int)chosen;
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "rung %s has no parameter %S", rung->name, name);
-    return -1;
+    return refuse(PyExc_TypeError, "rung %s has no parameter %S", rung->name, name);
 }
 
 /* `chosen` is a dict, or NULL. */
@@ -234,10 +222,8 @@ set_params(const struct rung *rung, struct rung_call *call, PyObject *chosen)
     Py_ssize_t position = 0;
     PyObject *name, *value;
     while (chosen && PyDict_Next(chosen, &position, &name, &value)) {
-        if (!PyUnicode_Check(name)) {
-            PyErr_SetString(PyExc_TypeError, "names of parameters are strings");
-            return -1;
-        }
+        if (!PyUnicode_Check(name))
+            return refuse(PyExc_TypeError, "names of parameters are strings");
         if (set_param(rung, call, name, value) < 0)
             return -1;
     }

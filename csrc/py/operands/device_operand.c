@@ -37,10 +37,8 @@ device_operand_locate(struct module_state *state, const char *what, struct devic
     Py_ssize_t low = 0;
     size_t bytes = operand->size * itemsize;
     if (operand->strides && (!layout_bounds(operand->ndim, operand->shape, operand->strides, itemsize, &low, &bytes) ||
-                             (uintptr_t)operand->data < (uintptr_t)-low)) {
-        PyErr_Format(PyExc_ValueError, "%s: its strides lead to elements outside the address space", what);
-        return -1;
-    }
+                             (uintptr_t)operand->data < (uintptr_t)-low))
+        return refuse(PyExc_ValueError, "%s: its strides lead to elements outside the address space", what);
     if (device_check_pointer_near((const char *)operand->data + low, bytes, what, known, &operand->device, &status) ==
         0)
         return 0;
@@ -208,11 +206,10 @@ check_descr(PyObject *interface, const char *what)
     if (pair && PyUnicode_Check(name) && PyUnicode_GetLength(name) == 0 && PyUnicode_Check(type) &&
         PyUnicode_Compare(type, typestr) == 0)
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "%s: 'descr' of its " INTERFACE " is %R, which is not one element of its typestr %R; vecadd does not "
-                 "add structures",
-                 what, given, typestr);
-    return -1;
+    return refuse(PyExc_TypeError,
+                  "%s: 'descr' of its " INTERFACE " is %R, which is not one element of its typestr %R; vecadd does not "
+                  "add structures",
+                  what, given, typestr);
 }
 
 static int
@@ -229,13 +226,10 @@ read_data(PyObject *interface, const char *what, struct owned_operand *result)
     unsigned long long address = PyLong_AsUnsignedLongLong(pointer);
     if (PyErr_Occurred()) { /* OverflowError: nothing else is raised for an int */
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: %R is not a pointer", what, pointer);
-        return -1;
+        return refuse(PyExc_ValueError, "%s: %R is not a pointer", what, pointer);
     }
-    if (!address && result->operand.size) {
-        PyErr_Format(PyExc_ValueError, "%s: a null pointer for %zu elements", what, result->operand.size);
-        return -1;
-    }
+    if (!address && result->operand.size)
+        return refuse(PyExc_ValueError, "%s: a null pointer for %zu elements", what, result->operand.size);
     result->operand.data = (void *)(uintptr_t)address;
     result->operand.writable = Py_IsFalse(PyTuple_GetItem(data, 1));
     return 0;
@@ -254,8 +248,7 @@ read_version(PyObject *interface, const char *what)
     PyErr_Clear(); /* OverflowError: a number too large for a long is -1 */
     if (version >= 0 && version <= 3)
         return (int)version;
-    PyErr_Format(PyExc_ValueError, "%s: version %R of " INTERFACE "; vecadd knows 0 to 3", what, given);
-    return -1;
+    return refuse(PyExc_ValueError, "%s: version %R of " INTERFACE "; vecadd knows 0 to 3", what, given);
 }
 
 /* Any int is accepted as a stride where it means nothing: of axes of one element and of arrays without elements. */
@@ -272,10 +265,8 @@ read_strides(PyObject *interface, const char *what, struct owned_operand *result
     int count = read_sizes(given, what, "strides", result->steps);
     if (count < 0)
         return -1;
-    if (count != result->operand.ndim) {
-        PyErr_Format(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->operand.ndim);
-        return -1;
-    }
+    if (count != result->operand.ndim)
+        return refuse(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->operand.ndim);
     if (result->operand.size)
         device_operand_set_strides(result, result->steps);
     return 0;
@@ -287,8 +278,7 @@ check_mask(PyObject *interface, const char *what)
     PyObject *mask = entry(interface, "mask");
     if (!mask || Py_IsNone(mask))
         return PyErr_Occurred() ? -1 : 0;
-    PyErr_Format(PyExc_NotImplementedError, "%s has a mask, and vecadd does not add masked device arrays", what);
-    return -1;
+    return refuse(PyExc_NotImplementedError, "%s has a mask, and vecadd does not add masked device arrays", what);
 }
 
 static int
@@ -333,10 +323,8 @@ locate(struct module_state *state, const char *what, struct owned_operand *resul
 int
 cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct owned_operand *result)
 {
-    if (!PyDict_Check(interface)) {
-        PyErr_Format(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);
-        return -1;
-    }
+    if (!PyDict_Check(interface))
+        return refuse(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);
     result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
     PyObject *copy = PyDict_Copy(interface); /* keeps the values alive whatever their own code does to the dict */
     if (!copy)

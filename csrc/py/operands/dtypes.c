@@ -189,10 +189,8 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
         return 0;
     if (value_is_integer(row->value)) {
         uint64_t bits;
-        if (!int_fits(object, row, &bits)) {
-            PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", object, row->name);
-            return -1;
-        }
+        if (!int_fits(object, row, &bits))
+            return refuse(PyExc_OverflowError, "Python integer %R out of bounds for %s", object, row->name);
         scalar->dtype = sum; /* its bytes come first */
         memcpy(scalar->value, &bits, sizeof bits);
         return 0;

@@ -21,26 +21,25 @@ struct dlpack_import {
 #define OWNER             "vecadd.dlpack"
 #define UNVERSIONED_OWNER "vecadd.dlpack_unversioned"
 
+static void
+delete_tensor(void *managed, bool versioned)
+{
+    struct dl_managed_tensor *tensor = managed;
+    struct dl_unversioned_tensor *unversioned = managed;
+    if (versioned && tensor->deleter)
+        tensor->deleter(tensor);
+    if (!versioned && unversioned->deleter)
+        unversioned->deleter(unversioned);
+}
+
 /* A deleter may run Python code, so the current exception is saved. */
 static void
 owner_free(PyObject *owner)
 {
     PyObject *type, *value, *traceback;
+    const bool versioned = PyCapsule_IsValid(owner, OWNER);
     PyErr_Fetch(&type, &value, &traceback);
-    struct dl_managed_tensor *managed = PyCapsule_GetPointer(owner, OWNER);
-    if (managed && managed->deleter)
-        managed->deleter(managed);
-    PyErr_Restore(type, value, traceback);
-}
-
-static void
-unversioned_owner_free(PyObject *owner)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    struct dl_unversioned_tensor *managed = PyCapsule_GetPointer(owner, UNVERSIONED_OWNER);
-    if (managed && managed->deleter)
-        managed->deleter(managed);
+    delete_tensor(PyCapsule_GetPointer(owner, versioned ? OWNER : UNVERSIONED_OWNER), versioned);
     PyErr_Restore(type, value, traceback);
 }
 
@@ -54,10 +53,9 @@ read_number(PyObject *pair, Py_ssize_t at, const char *what, int32_t *number)
     *number = (int32_t)found;
     if (found == *number)
         return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: __dlpack_device__() gives %R, which is not a DLPack device: its numbers have 32 bits", what,
-                 pair);
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "%s: __dlpack_device__() gives %R, which is not a DLPack device: its numbers have 32 bits", what,
+                  pair);
 }
 
 /* The device of the object's memory: 1, 0 where the object has no __dlpack_device__, or -1 with an exception set. */
@@ -85,22 +83,11 @@ dlpack_device_of(struct module_state *state, PyObject *object, const char *what,
 
 /* The keywords of __dlpack__: all, or only those from before version 1.0 of the protocol. */
 static PyObject *
-keywords_of(struct module_state *state, PyObject *stream, bool all)
+keywords_of(PyObject *stream, bool all)
 {
-    PyObject *keywords = PyDict_New();
-    if (!keywords || PyDict_SetItem(keywords, state->names[NAME_STREAM], stream) < 0)
-        goto failed;
-    if (all) {
-        PyObject *version = Py_BuildValue("(ii)", DLPACK_MAJOR, DLPACK_MINOR);
-        int stored = version ? PyDict_SetItemString(keywords, "max_version", version) : -1;
-        Py_XDECREF(version);
-        if (stored < 0 || PyDict_SetItemString(keywords, "copy", Py_False) < 0)
-            goto failed;
-    }
-    return keywords;
-failed:
-    Py_XDECREF(keywords);
-    return NULL;
+    return all ? Py_BuildValue("{s:O,s:(ii),s:O}", "stream", stream, "max_version", DLPACK_MAJOR, DLPACK_MINOR, "copy",
+                               Py_False)
+               : Py_BuildValue("{s:O}", "stream", stream);
 }
 
 /* Calls the producer for its capsule. */
@@ -111,7 +98,7 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
     PyObject *nothing = method ? PyTuple_New(0) : NULL;
     PyObject *capsule = NULL;
     for (int all = 1; nothing && all >= 0; all--) {
-        PyObject *keywords = keywords_of(state, stream, all);
+        PyObject *keywords = keywords_of(stream, all);
         capsule = keywords ? PyObject_Call(method, nothing, keywords) : NULL;
         Py_XDECREF(keywords);
         /* A producer from before the keywords raises TypeError, the only sign of its age. */
@@ -126,17 +113,22 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
 
 /* Takes the tensor out of its capsule. */
 static int
-take_versioned(PyObject *capsule, const char *what, struct dlpack_import *import)
+take_tensor(PyObject *capsule, bool versioned, const char *what, struct dlpack_import *import)
 {
-    struct dl_managed_tensor *managed = PyCapsule_GetPointer(capsule, DL_CAPSULE);
-    if (!managed || PyCapsule_SetName(capsule, DL_CAPSULE_USED) < 0)
+    void *tensor = PyCapsule_GetPointer(capsule, versioned ? DL_CAPSULE : DL_UNVERSIONED_CAPSULE);
+    if (!tensor || PyCapsule_SetName(capsule, versioned ? DL_CAPSULE_USED : DL_UNVERSIONED_CAPSULE_USED) < 0)
         return -1;
-    import->owner = PyCapsule_New(managed, OWNER, owner_free);
+    import->owner = PyCapsule_New(tensor, versioned ? OWNER : UNVERSIONED_OWNER, owner_free);
     if (!import->owner) {
-        if (managed->deleter)
-            managed->deleter(managed);
+        delete_tensor(tensor, versioned);
         return -1;
     }
+    if (!versioned) {
+        import->tensor = &((struct dl_unversioned_tensor *)tensor)->tensor;
+        import->writable = true; /* an unversioned tensor cannot say otherwise */
+        return 0;
+    }
+    const struct dl_managed_tensor *managed = tensor;
     if (managed->major != DLPACK_MAJOR) { /* another layout after the flags: only the deleter may be used */
         PyErr_Format(PyExc_BufferError, "%s: its DLPack tensor has version %u.%u, and vecadd knows %d", what,
                      (unsigned)managed->major, (unsigned)managed->minor, DLPACK_MAJOR);
@@ -145,23 +137,6 @@ take_versioned(PyObject *capsule, const char *what, struct dlpack_import *import
     }
     import->tensor = &managed->tensor;
     import->writable = !(managed->flags & DL_READ_ONLY);
-    return 0;
-}
-
-static int
-take_unversioned(PyObject *capsule, struct dlpack_import *import)
-{
-    struct dl_unversioned_tensor *managed = PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE);
-    if (!managed || PyCapsule_SetName(capsule, DL_UNVERSIONED_CAPSULE_USED) < 0)
-        return -1;
-    import->owner = PyCapsule_New(managed, UNVERSIONED_OWNER, unversioned_owner_free);
-    if (!import->owner) {
-        if (managed->deleter)
-            managed->deleter(managed);
-        return -1;
-    }
-    import->tensor = &managed->tensor;
-    import->writable = true; /* an unversioned tensor cannot say otherwise */
     return 0;
 }
 
@@ -177,10 +152,9 @@ dlpack_import(struct module_state *state, PyObject *object, const char *what, Py
     if (!capsule)
         return -1;
     int result = -1;
-    if (PyCapsule_IsValid(capsule, DL_CAPSULE))
-        result = take_versioned(capsule, what, import);
-    else if (PyCapsule_IsValid(capsule, DL_UNVERSIONED_CAPSULE))
-        result = take_unversioned(capsule, import);
+    const bool versioned = PyCapsule_IsValid(capsule, DL_CAPSULE);
+    if (versioned || PyCapsule_IsValid(capsule, DL_UNVERSIONED_CAPSULE))
+        result = take_tensor(capsule, versioned, what, import);
     else
         PyErr_Format(PyExc_TypeError,
                      "%s: __dlpack__() must give a capsule named 'dltensor_versioned' or 'dltensor', which is "
@@ -214,11 +188,9 @@ read_dtype(const struct dl_tensor *tensor, const char *what, struct operand *ope
 static int
 read_shape(const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
 {
-    if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS || (tensor->ndim > 0 && !tensor->shape)) {
-        PyErr_Format(PyExc_ValueError, "%s: its DLPack tensor has %d dimensions, %s; an array has up to %d", what,
-                     (int)tensor->ndim, tensor->shape ? "and a shape" : "and no shape", MAX_DIMENSIONS);
-        return -1;
-    }
+    if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS || (tensor->ndim > 0 && !tensor->shape))
+        return refuse(PyExc_ValueError, "%s: its DLPack tensor has %d dimensions, %s; an array has up to %d", what,
+                      (int)tensor->ndim, tensor->shape ? "and a shape" : "and no shape", MAX_DIMENSIONS);
     result->operand.ndim = tensor->ndim;
     for (int i = 0; i < tensor->ndim; i++)
         result->extents[i] = tensor->shape[i];
@@ -235,11 +207,9 @@ read_strides(const struct dl_tensor *tensor, const char *what, struct owned_oper
         return 0;
     for (int i = 0; i < result->operand.ndim; i++) {
         const int64_t stride = tensor->shape[i] > 1 ? tensor->strides[i] : 0; /* of one element it may be any number */
-        if (__builtin_mul_overflow(stride, itemsize, &result->steps[i])) {
-            PyErr_Format(PyExc_ValueError, "%s: its stride of %lld elements passes the end of the address space", what,
-                         (long long)stride);
-            return -1;
-        }
+        if (__builtin_mul_overflow(stride, itemsize, &result->steps[i]))
+            return refuse(PyExc_ValueError, "%s: its stride of %lld elements passes the end of the address space", what,
+                          (long long)stride);
     }
     device_operand_set_strides(result, result->steps);
     return 0;
@@ -250,8 +220,7 @@ check_pointer(const struct dl_tensor *tensor, const char *what, const struct ope
 {
     if (tensor->data)
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s: a null pointer for %zu elements", what, operand->size);
-    return -1;
+    return refuse(PyExc_ValueError, "%s: a null pointer for %zu elements", what, operand->size);
 }
 
 /* `captured_on`: the tensor's device where its stream captures, else -1. The driver does not know memory that a capture
@@ -266,10 +235,8 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
     if (check_pointer(tensor, what, operand) < 0)
         return -1;
     operand->data = (char *)tensor->data + tensor->byte_offset;
-    if ((uintptr_t)operand->data % component_size[dtype_table[operand->dtype].component]) {
-        PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
-        return -1;
-    }
+    if ((uintptr_t)operand->data % component_size[dtype_table[operand->dtype].component])
+        return refuse(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
     if (captured_on >= 0 && !device_knows_pointer(operand->data)) {
         operand->device = captured_on;
         return 0;
@@ -372,8 +339,7 @@ read_host_data(const struct dl_tensor *tensor, const char *what, struct owned_op
         (!operand->strides || layout_bounds(operand->ndim, operand->shape, operand->strides, itemsize, &low, &bytes)) &&
         at >= (uintptr_t)-low && !__builtin_add_overflow(at - (uintptr_t)-low, bytes, &end))
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s: its offset or strides lead to elements outside the address space", what);
-    return -1;
+    return refuse(PyExc_ValueError, "%s: its offset or strides lead to elements outside the address space", what);
 }
 
 /* Takes the reference to the owner, which becomes the array's base. */
@@ -409,9 +375,7 @@ py_host_view(PyObject *module, PyObject *object)
     int found = dlpack_device_of(state, object, "x", &device);
     if (found < 0)
         return NULL;
-    if (found == 0 || !is_on_host(device)) {
-        PyErr_SetString(PyExc_BufferError, "x has no __dlpack__, or its memory is not on the host");
-        return NULL;
-    }
+    if (found == 0 || !is_on_host(device))
+        return PyErr_Format(PyExc_BufferError, "x has no __dlpack__, or its memory is not on the host");
     return dlpack_import(state, object, "x", Py_None, &import) < 0 ? NULL : array_of(state, &import);
 }

@@ -14,9 +14,7 @@ library_of_function(struct module_state *state)
     PyObject *known = state->library_of;
     if (known)
         return known;
-    PyObject *module = PyImport_ImportModule("vecadd.interop");
-    PyObject *function = module ? PyObject_GetAttrString(module, "library_of") : NULL;
-    Py_XDECREF(module);
+    PyObject *function = imported("vecadd.interop", "library_of");
     if (function && !atomic_compare_exchange_strong(&state->library_of, &known, function)) {
         Py_DECREF(function);
         return known;

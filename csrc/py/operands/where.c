@@ -9,8 +9,7 @@
 static int
 refuse_device(PyObject *type, PyObject *object)
 {
-    PyErr_Format(type, "device must be None, 'cpu', 'hybrid', 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
-    return -1;
+    return refuse(type, "device must be None, 'cpu', 'hybrid', 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
 }
 
 /* The driver says later whether the device exists. */
@@ -20,10 +19,8 @@ ordinal_from_int(PyObject *object, int *device)
     const Py_ssize_t ordinal = PyNumber_AsSsize_t(object, NULL); /* too large: clipped */
     if (ordinal == -1 && PyErr_Occurred())
         return -1;
-    if (ordinal < 0 || ordinal > INT_MAX) {
-        PyErr_Format(PyExc_ValueError, "there is no device %S: devices are counted from 0", object);
-        return -1;
-    }
+    if (ordinal < 0 || ordinal > INT_MAX)
+        return refuse(PyExc_ValueError, "there is no device %S: devices are counted from 0", object);
     *device = (int)ordinal;
     return 0;
 }
@@ -69,10 +66,8 @@ enum { LAST_NAMED_STREAM = 2, MIN_POINTER = 4096 };
 int
 stream_from_handle(PyObject *handle, const char *what, void **stream)
 {
-    if (!PyIndex_Check(handle) || PyBool_Check(handle)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a stream handle, an int, not %R", what, handle);
-        return -1;
-    }
+    if (!PyIndex_Check(handle) || PyBool_Check(handle))
+        return refuse(PyExc_TypeError, "%s must be a stream handle, an int, not %R", what, handle);
     PyObject *number = PyNumber_Index(handle);
     unsigned long long value = number ? PyLong_AsUnsignedLongLong(number) : 0;
     Py_XDECREF(number);
@@ -80,8 +75,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
         return -1;
     if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < MIN_POINTER)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: %R is not a stream handle", what, handle);
-        return -1;
+        return refuse(PyExc_ValueError, "%s: %R is not a stream handle", what, handle);
     }
     *stream = value == 1 ? NULL : (void *)(uintptr_t)value;
     return 0;
@@ -142,9 +136,8 @@ stream_from_object(const struct module_state *state, PyObject *object, void **st
         Py_DECREF(value);
         return result;
     }
-    PyErr_Format(PyExc_TypeError,
-                 "stream must be an int (0: the legacy default stream) or an object with __cuda_stream__, "
-                 ".cuda_stream, .ptr or .handle, not %R",
-                 object);
-    return -1;
+    return refuse(PyExc_TypeError,
+                  "stream must be an int (0: the legacy default stream) or an object with __cuda_stream__, "
+                  ".cuda_stream, .ptr or .handle, not %R",
+                  object);
 }

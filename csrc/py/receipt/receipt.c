@@ -770,14 +770,12 @@ py_receipt_start(PyObject *module, PyObject *arguments)
     PyObject *ours, *libraries;
     struct module_state *state = PyModule_GetState(module);
 #ifdef Py_GIL_DISABLED
-    PyErr_SetString(PyExc_RuntimeError, "additions are recorded under the GIL, which this Python does not have");
-    return NULL;
+    return PyErr_Format(PyExc_RuntimeError, "additions are recorded under the GIL, which this Python does not have");
 #endif
-    if (current || !PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type)) {
-        PyErr_SetString(PyExc_RuntimeError, current ? "additions are recorded already"
-                                                    : "numpy.add was not a ufunc when vecadd was imported");
-        return NULL;
-    }
+    if (current || !PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type))
+        return PyErr_Format(PyExc_RuntimeError, "%s",
+                            current ? "additions are recorded already"
+                                    : "numpy.add was not a ufunc when vecadd was imported");
     if (!PyArg_ParseTuple(arguments, "O!O!:receipt_start", &PyTuple_Type, &ours, &PyTuple_Type, &libraries) ||
         !intern_names() || !(current = receipt_new(state, ours, libraries)))
         return NULL;
@@ -795,14 +793,9 @@ static PyObject *
 describe_receipt(const struct receipt *receipt)
 {
     PyObject *groups = PyList_New(0);
-    for (size_t i = 0; groups && i < TABLE; i++) {
-        if (!receipt->groups[i].example)
-            continue;
-        PyObject *group = describe_group(&receipt->groups[i]);
-        if (!group || PyList_Append(groups, group) < 0)
-            Py_CLEAR(groups);
-        Py_XDECREF(group);
-    }
+    for (size_t i = 0; groups && i < TABLE; i++)
+        if (receipt->groups[i].example)
+            groups = list_with(groups, describe_group(&receipt->groups[i]));
     return groups ? Py_BuildValue("{s:N,s:L,s:d,s:L}", "groups", groups, "missed", receipt->missed, "missed_seconds",
                                   1e-9 * (double)receipt->missed_ns, "small", small)
                   : NULL;
@@ -818,10 +811,8 @@ PyObject *
 py_receipt_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     struct receipt *receipt = current;
-    if (!receipt) {
-        PyErr_SetString(PyExc_RuntimeError, "no additions are being recorded");
-        return NULL;
-    }
+    if (!receipt)
+        return PyErr_Format(PyExc_RuntimeError, "no additions are being recorded");
     current = NULL;
     if (is_entry(receipt, recorded_numpy_add)) { /* else another library has put its own above ours, which calls it */
         put_entry(receipt, numpy_entry);
