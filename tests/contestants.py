@@ -37,6 +37,10 @@ RIGHT = {
     "by a temporary": "def add(a, b, out): put(a + b, out)",
     "waits": "def add(a, b, out):\n    vecadd.add(a, b, out=out)\n    out.numpy()",
     "on a stream that it joins": "def add(a, b, out): vecadd.add(a, b, out=out, stream=side)",
+    "with a dataclass, which looks its module up": (
+        "from dataclasses import dataclass\n@dataclass\nclass Launch:\n    block: 'int' = 256\n"
+        "def add(a, b, out): vecadd.add(a, b, out=out)"
+    ),
 }
 
 # By name: the kind of the finding, words that it has, and the code.

@@ -72,6 +72,8 @@ static PyMethodDef methods[] = {
     UNDOCUMENTED(poison, METH_O),
     UNDOCUMENTED(clear, METH_O),
     UNDOCUMENTED(probe, METH_VARARGS),
+    UNDOCUMENTED(host_limit, METH_VARARGS),
+    UNDOCUMENTED(host_limit_round, METH_O),
     UNDOCUMENTED(wake_limits, METH_NOARGS),
     UNDOCUMENTED(device_memory, METH_VARARGS),
     UNDOCUMENTED(peer_limits, METH_VARARGS),
@@ -108,13 +110,12 @@ fill_state(PyObject *module, struct module_state *state)
     state->device_lost_error =
         PyErr_NewExceptionWithDoc("vecadd.DeviceLostError", device_lost_doc, PyExc_RuntimeError, NULL);
     state->device_array_type = device_array_make_type(module);
-    state->host_limit_type = host_limit_make_type(module);
     state->plan_type = plan_make_type(module);
     state->torch_kinds = PyDict_New();
     state->libraries = PyDict_New();
     state->output_handler = output_handler_make();
-    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->plan_type &&
-                   state->torch_kinds && state->libraries && state->output_handler
+    return state->device_lost_error && state->device_array_type && state->plan_type && state->torch_kinds &&
+                   state->libraries && state->output_handler
                ? 0
                : -1;
 }
@@ -161,7 +162,6 @@ module_exec(PyObject *module)
     if (failed || PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
         PyModule_AddObjectRef(module, "Plan", (PyObject *)state->plan_type) < 0 ||
-        PyModule_AddObjectRef(module, "HostLimit", (PyObject *)state->host_limit_type) < 0 ||
         PyModule_AddObjectRef(module, "CUDA_BUILD", VECADD_CUDA ? Py_True : Py_False) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0 ||
         PyModule_AddIntConstant(module, "TUNED_VERSION", TUNED_VERSION) < 0)
@@ -175,7 +175,6 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     struct module_state *state = PyModule_GetState(module);
     Py_VISIT(state->numpy_add);
     Py_VISIT(state->device_array_type);
-    Py_VISIT(state->host_limit_type);
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
@@ -192,7 +191,6 @@ module_clear(PyObject *module)
     struct module_state *state = PyModule_GetState(module);
     Py_CLEAR(state->numpy_add);
     Py_CLEAR(state->device_array_type);
-    Py_CLEAR(state->host_limit_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);

@@ -217,9 +217,10 @@ def test_the_limit_of_large_arrays_is_by_the_rate_of_the_largest_that_is_probed(
 
     def probe(a: Any, b: Any, out: Any) -> Any:
         assert a.nbytes == b.nbytes == out.nbytes == probed << 20
-        return SimpleNamespace(round=lambda: 1e-9 * a.size + next(more))
+        return a.size
 
-    monkeypatch.setattr(_core, "HostLimit", probe)
+    monkeypatch.setattr(_core, "host_limit", probe)
+    monkeypatch.setattr(_core, "host_limit_round", lambda size: 1e-9 * size + next(more))
     assert replay.host_limit.__wrapped__(mib << 20) == pytest.approx(1e-9 * (mib << 20) / 3 / 4)
 
 

@@ -137,7 +137,8 @@ def test_the_hosts_bound_is_its_probes_best_round_and_its_typical_way_the_median
 ) -> None:
     seconds = [4e-6, 3e-6]
     seconds.insert(best, 1e-6)
-    monkeypatch.setattr(_core, "HostLimit", lambda *arrays: SimpleNamespace(round=iter(seconds).__next__))
+    monkeypatch.setattr(_core, "host_limit", lambda *arrays: iter(seconds))
+    monkeypatch.setattr(_core, "host_limit_round", next)
     limit = probes.HostLimit()
     limit.open({HOST.name: Pattern(FLOAT32).buffers(HOST, 1000, 1)})
     for _ in seconds:

@@ -46,19 +46,19 @@ class HostLimit(Limit):
     def __init__(self) -> None:
         self._nbytes = 0
         self._rounds: list[float] = []
-        self._probe: _core.HostLimit | None = None
+        self._probe: object = None
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
         """Prepares a probe of these operands."""
         a, b, out, _ = buffers[HOST.name][0]
         self._nbytes = 3 * (a.nbytes // WORD * WORD)
         if self._nbytes:
-            self._probe = _core.HostLimit(a, b, out)
+            self._probe = _core.host_limit(a, b, out)
 
     def round(self) -> None:
         """Adds them by each variant."""
         if self._probe is not None:
-            self._rounds.append(self._probe.round())
+            self._rounds.append(_core.host_limit_round(self._probe))
 
     def close(self) -> None:
         """Lets go of the operands."""
@@ -157,4 +157,4 @@ def probe_threads(memory: int) -> dict[str, Any]:
 
 def _host_add(nbytes: int, threads: int) -> float:
     a, b, out = (np.ones(nbytes // WORD, np.uint32) for _ in range(3))
-    return _core.HostLimit(a, b, out, threads).round()
+    return _core.host_limit_round(_core.host_limit(a, b, out, threads))

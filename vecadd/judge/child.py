@@ -92,7 +92,7 @@ def load_contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable
     if module is None or module.loader is None:
         raise ImpossibleError(f"{path} is not a Python file")
     made = importlib.util.module_from_spec(module)
-    sys.modules["load_contestant"] = made
+    sys.modules["contestant"] = made
     sys.path.insert(0, str(path.parent))  # its neighbours can be imported, as when it is run
     module.loader.exec_module(made)
     found = getattr(made, spec["function"], None)

@@ -157,8 +157,8 @@ def host_limit(nbytes: int) -> float:
     words = max(1, nbytes // 3 // probes.WORD)
     probed = min(words, LARGEST // probes.WORD)
     a, b, out = (np.ones(probed, np.uint32) for _ in range(3))
-    probe = _core.HostLimit(a, b, out)
-    return min(probe.round() for _ in range(3)) * words / probed
+    probe = _core.host_limit(a, b, out)
+    return min(_core.host_limit_round(probe) for _ in range(3)) * words / probed
 
 
 @cache

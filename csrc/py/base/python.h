@@ -54,7 +54,6 @@ enum name { EACH_NAME(NAME_OF) NAME_COUNT };
 struct module_state {
     PyObject *numpy_add;
     PyTypeObject *device_array_type;
-    PyTypeObject *host_limit_type;
     PyTypeObject *plan_type;
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
@@ -73,7 +72,6 @@ struct module_state {
 };
 
 PyTypeObject *device_array_make_type(PyObject *module);
-PyTypeObject *host_limit_make_type(PyObject *module);
 PyTypeObject *plan_make_type(PyObject *module);
 
 /* Called once, before any use of NumPy. Returns 0, or -1 with an exception set. */

@@ -1,6 +1,5 @@
-/* vecadd._core.HostLimit: the probe of the host's memory. A bench interleaves the probe's rounds with its own. */
+/* The probe of the host's memory. A bench interleaves the probe's rounds with its own. */
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "host/threads.h"
@@ -9,8 +8,9 @@
 #include "py/base/python.h"
 #include "py/operands/operands.h"
 
+#define CAPSULE "vecadd.host_limit"
+
 struct host_limit {
-    PyObject_HEAD;
     struct limits_host *probe;
     PyObject *arrays; /* a tuple, which keeps the probe's memory */
     atomic_flag busy; /* one round at a time, because rounds share the arrays */
@@ -38,89 +38,58 @@ check_arrays(struct module_state *state, PyObject *const arrays[ROLE_COUNT], str
     return refuse(PyExc_ValueError, "output array is read-only");
 }
 
-static PyObject *
-host_limit_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+static void
+host_limit_free(PyObject *capsule)
 {
-    static char *names[] = {"a", "b", "out", "threads", NULL};
-    struct module_state *state = PyType_GetModuleState(type);
+    struct host_limit *limit = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (limit->probe)
+        limits_host_close(limit->probe);
+    Py_XDECREF(limit->arrays);
+    PyMem_Free(limit);
+}
+
+PyObject *
+py_host_limit(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = PyModule_GetState(module);
     PyObject *arrays[ROLE_COUNT];
     struct operand operands[ROLE_COUNT];
+    struct status status;
     int threads = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO|i:HostLimit", names, &arrays[ROLE_A], &arrays[ROLE_B],
-                                     &arrays[ROLE_OUT], &threads) ||
+    if (!PyArg_ParseTuple(arguments, "OOO|i:host_limit", &arrays[ROLE_A], &arrays[ROLE_B], &arrays[ROLE_OUT],
+                          &threads) ||
         check_arrays(state, arrays, operands) < 0)
         return NULL;
     if (threads < 0)
         return PyErr_Format(PyExc_ValueError, "threads must be at least 0 (0: all), not %d", threads);
-    struct host_limit *self = (struct host_limit *)PyType_GenericAlloc(type, 0);
-    if (!self)
-        return NULL;
-    atomic_flag_clear(&self->busy);
-    self->arrays = PyTuple_Pack(ROLE_COUNT, arrays[ROLE_A], arrays[ROLE_B], arrays[ROLE_OUT]);
-    if (!self->arrays)
-        goto failed;
-
+    struct host_limit *limit = PyMem_Calloc(1, sizeof *limit);
+    PyObject *capsule = limit ? PyCapsule_New(limit, CAPSULE, host_limit_free) : NULL;
+    if (!capsule) {
+        PyMem_Free(limit);
+        return limit ? NULL : PyErr_NoMemory();
+    }
+    atomic_flag_clear(&limit->busy);
+    limit->arrays = PyTuple_Pack(ROLE_COUNT, arrays[ROLE_A], arrays[ROLE_B], arrays[ROLE_OUT]);
     const struct operand *a = &operands[ROLE_A];
-    size_t words = a->size * dtype_table[a->dtype].itemsize / WORD;
-    struct status status;
-    self->probe = limits_host_open(a->data, operands[ROLE_B].data, operands[ROLE_OUT].data, words,
-                                   threads ? threads : threads_available(), &status);
-    if (self->probe)
-        return (PyObject *)self;
-    status_raise(state, &status);
-failed:
-    Py_DECREF(self);
+    const size_t words = a->size * dtype_table[a->dtype].itemsize / WORD;
+    if (limit->arrays && (limit->probe = limits_host_open(a->data, operands[ROLE_B].data, operands[ROLE_OUT].data,
+                                                          words, threads ? threads : threads_available(), &status)))
+        return capsule;
+    if (limit->arrays)
+        status_raise(state, &status);
+    Py_DECREF(capsule);
     return NULL;
 }
 
-static void
-host_limit_dealloc(struct host_limit *self)
+PyObject *
+py_host_limit_round(PyObject *Py_UNUSED(module), PyObject *capsule)
 {
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
-    if (self->probe)
-        limits_host_close(self->probe);
-    Py_XDECREF(self->arrays);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
-}
-
-static PyObject *
-host_limit_round(struct host_limit *self, PyObject *Py_UNUSED(none))
-{
-    if (atomic_flag_test_and_set(&self->busy))
+    struct host_limit *limit = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (!limit)
+        return NULL;
+    if (atomic_flag_test_and_set(&limit->busy))
         return PyErr_Format(PyExc_RuntimeError, "another thread is in a round of this probe");
-    const double seconds = WITHOUT_GIL(limits_host_round(self->probe));
-    atomic_flag_clear(&self->busy);
+    const double seconds = WITHOUT_GIL(limits_host_round(limit->probe));
+    atomic_flag_clear(&limit->busy);
     return PyFloat_FromDouble(seconds);
-}
-
-PyDoc_STRVAR(host_limit_doc,
-             "HostLimit(a, b, out, threads=0)\n--\n\n"
-             "A probe of the best rate at which words can be added over three contiguous NumPy arrays\n"
-             "of one dtype and size, on up to `threads` threads (0: all that an addition may use). Every\n"
-             "round overwrites out.");
-
-PyTypeObject *
-host_limit_make_type(PyObject *module)
-{
-    static PyMethodDef methods[] = {
-        {"round", (PyCFunction)host_limit_round, METH_NOARGS,
-         PyDoc_STR("round($self, /)\n--\n\nThe best seconds of one pass over threads, partitions and kinds of store.")},
-        {NULL, NULL, 0, NULL},
-    };
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, (void *)host_limit_doc},
-        {Py_tp_new, host_limit_new},
-        {Py_tp_dealloc, host_limit_dealloc},
-        {Py_tp_methods, methods},
-        {0, NULL},
-    };
-    static PyType_Spec spec = {
-        .name = "vecadd._core.HostLimit",
-        .basicsize = sizeof(struct host_limit),
-        .flags = Py_TPFLAGS_DEFAULT,
-        .slots = slots,
-    };
-    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
