@@ -40,10 +40,9 @@ class Explanation:
 
     ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are
     there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route, where they
-    decide: by the number of threads and the GPU's link. ``details`` are the route's own: stream, or the threads and
-    stores of a first call; later ones take one of two threads, or ordinary stores in place of streaming ones, where
-    that was quicker. ``operands`` says what a, b and out are. ``tuned`` says of the route "device" whether `vecadd tune
-    device` has found the GPU's launch configs, when, and in which file.
+    decide: by the number of threads and the GPU's link. ``details`` are the route's own: stream, or threads and stores.
+    ``operands`` says what a, b and out are. ``tuned`` says of the route "device" whether `vecadd tune device` has found
+    the GPU's launch configs, when, and in which file.
 
     >>> vecadd.Explanation("numpy", "left to numpy.add: few elements").route
     'numpy'

@@ -253,10 +253,7 @@ class Limits:
         >>> vecadd.model.Limits(dram=600e-9).need("dram")
         6e-07
         """
-        value: float | None = getattr(self, name)
-        if value is None:
-            raise ValueError(self.lack(name))
-        return value
+        return float(self._known(name))
 
     def seconds(self, name: str, nbytes: float) -> float:
         """Seconds of ``nbytes`` by that curve; raises ValueError where the run did not measure it.
@@ -272,10 +269,13 @@ class Limits:
         >>> vecadd.model.Limits(host_add=vecadd.model.Curve.line(start=1.0, rate=10)).curve("host_add").rate(10)
         5.0
         """
-        curve: Curve | None = getattr(self, name)
-        if curve is None:
-            raise ValueError(self.lack(name))
+        curve: Curve = self._known(name)
         return curve
+
+    def _known(self, name: str) -> Any:
+        if (value := getattr(self, name)) is None:
+            raise ValueError(self.lack(name))
+        return value
 
     def lack(self, name: str) -> str:
         """That this limit was not measured, in words.

@@ -141,18 +141,7 @@ def profile_launch(spec: ProfiledRung) -> Launch:
         raise ProfilerUnavailableError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
         report = Path(folder) / "launch.ncu-rep"
-        try:
-            said = subprocess.run(
-                [*_command(tool, report), *spec.command()],
-                env=environment_of_child(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT,
-            )
-        except subprocess.TimeoutExpired:
-            raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
+        said = _run([*_command(tool, report), *spec.command()])
         _raise_refusal(said)
         if said.returncode or not report.exists():
             raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {show_output(said)}")
@@ -255,17 +244,25 @@ def _command(tool: Path, report: Path) -> list[str]:
 
 def _read_page(tool: Path, report: Path, page: str) -> str:
     view = ["--print-source", "sass"] if page == "source" else []
-    said = subprocess.run(
-        [str(tool), "--import", str(report), "--csv", "--page", page, "--print-units", "base", *view],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=TIMEOUT,
-    )
+    said = _run([str(tool), "--import", str(report), "--csv", "--page", page, "--print-units", "base", *view])
     if said.returncode:
         raise ProfilerError(f"ncu does not print its report's {page} page; it said: {show_output(said)}")
     return said.stdout
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            command,
+            env=environment_of_child(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
 
 
 def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
