@@ -22,7 +22,7 @@ from vecadd.model import Limits, Prediction, predict
 
 WITHIN = 0.10
 
-SWEEPS = ("size", "ladder", "blocksize", "precision", "latency", "transpose", "sgemm")
+SWEEPS = ("size", "ladder", "blocksize", "precision", "latency")
 
 
 @dataclass(frozen=True)

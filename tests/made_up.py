@@ -291,23 +291,23 @@ def document_stages() -> list[Figure]:
 def transpose() -> list[Figure]:
     rates = {"transpose_copy": 3000, "transpose_naive": 1300, "transpose_shared": 1900, "transpose_padded": 2800}
     return [
-        figure("transpose", rung, n, seconds_at(gbps, n), shape=shape, occupancy=1.0, model_seconds=seconds_at(3500, n))
+        figure("transpose", rung, n, seconds_at(gbps, n), shape=shape, occupancy=1.0)
         for n, shape in ((2**19, [512, 1024]), (2**26, [8192, 8192]))
         for rung, gbps in rates.items()
     ]
 
 
 def sgemm() -> list[Figure]:
-    kernels = {"sgemm_naive": (1.0, 6, 8), "sgemm_shared": (1.0, 8, 8), "sgemm_tiled": (0.25, 30, 60)}
-    kernels |= {"sgemm_tuned": (0.5, 22, 33)}
+    kernels = {"sgemm_naive": (1.0, 6), "sgemm_shared": (1.0, 8), "sgemm_tiled": (0.25, 30)}
+    kernels |= {"sgemm_tuned": (0.5, 22)}
     found = []
     for n, shape in ((2**20, [1024, 1024, 4096]), (2**27, [8192, 16384, 4096])):
         operations = 2 * n * 4096
         limit = 12 * n / operations * 66.9e3  # GB/s of the three arrays at 66.9e12 operations a second
-        for rung, (occupancy, rate, expected) in kernels.items():
-            seconds, model = operations / rate / 1e12, operations / expected / 1e12
+        for rung, (occupancy, rate) in kernels.items():
+            seconds = operations / rate / 1e12
             made = {"shape": shape, "occupancy": occupancy, "registers": 60, "shared": 8192, "grid": [64, 1, 1]}
-            found.append(figure("sgemm", rung, n, seconds, limit, **made, model_seconds=model))
+            found.append(figure("sgemm", rung, n, seconds, limit, **made))
         found.append(figure("sgemm", "cublas", n, operations / 50e12, limit, shape=shape, clock="host clock"))
     return found
 

@@ -40,6 +40,8 @@ TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
     "cold-start": sweeps.cold_start,
     "documents": sweeps.documents,
     "latency": sweeps.latency,
+    "transpose": sweeps.matrices,
+    "sgemm": sweeps.matrices,
     "steps": ledger.steps,
     "profile-kernels": sweeps.profiled_kernels,
     "profile-transfers": sweeps.profiled_transfers,
@@ -68,8 +70,6 @@ TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
 
 # Tables that need more of their runs than the rows: the probed limits, or the machine.
 TABLES_OF_RUNS: dict[str, Callable[[list[Recording]], list[str]]] = {
-    "transpose": sweeps.matrices_by_model,
-    "sgemm": sweeps.matrices_by_model,
     "model": sweeps.model_counts,
     "ahead": peers.ahead,
     "recorded-peers": peers.recorded,

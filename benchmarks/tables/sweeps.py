@@ -11,7 +11,7 @@ from vecadd.bench.sweeps import SWEEPS, make_tables
 from vecadd.bench.sweeps import latency as latency_sweep
 from vecadd.bench.sweeps.precision import speedups
 from vecadd.bench.sweeps.transfer import round_trips_of, table_of_cold_start, table_of_stages
-from vecadd.figures import Figure, Run
+from vecadd.figures import Figure
 from vecadd.profile import metrics
 from vecadd.profile.events import TITLES
 from vecadd.profile.tables import NOTHING, show_metric
@@ -168,7 +168,7 @@ def matrices(rows: list[Figure]) -> list[str]:
     """Transposes, or products and below them document 004's columns and its last step put to the test."""
     first, *others = make_tables(rows)
     rate = first.columns[2].name
-    shown = first.only("rung", "seconds", rate, "% limit", "gain", "model", "blocks", "occ. %", "regs", "documents")
+    shown = first.only("rung", "seconds", rate, "% limit", "gain", "blocks", "occ. %", "regs", "documents")
     return _each([shown, *others])
 
 
@@ -223,22 +223,6 @@ def model_counts(runs: Sequence[Recording]) -> list[str]:
         total = [total[0] + met, total[1] + len(cells)]
     lines.append(["all", *map(str, total), _show_share(*total)])
     return markdown(["sweep", "within 10 %", "cells", "share"], lines)
-
-
-def matrices_by_model(runs: Sequence[Recording]) -> list[str]:
-    """Transposes, or products, whose model column is computed anew."""
-    return matrices([row for run in runs for row in _expected(run)])
-
-
-def _expected(run: Recording) -> list[Figure]:
-    """The rows with what the model expects of each; as they were recorded where it lacks a limit."""
-    rows = []
-    for row in run.figures:
-        cells, _ = model_check.compare(Run(run.meta, [row]))
-        for cell in cells:
-            row = row.with_params(model_seconds=cell.prediction.seconds)
-        rows.append(row)
-    return rows
 
 
 def _show_share(met: int, cells: int) -> str:

@@ -365,7 +365,7 @@ def test_factors_that_lose_their_last_bits_give_another_product() -> None:
 
 
 @pytest.mark.parametrize(("sweep", "arrays"), [("transpose", 2000), ("sgemm", 1000 + 20 * (25 + 40))])
-def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, swept: Any) -> None:
+def test_rows_tell_shape_bytes_and_kernel(sweep: str, arrays: int, swept: Any) -> None:
     running = swept(sweep)
     assert running.failures == []
     rows = [row for row in running.figures if row.name != contestants.CUBLAS]  # which is there where PyTorch or CuPy is
@@ -377,7 +377,6 @@ def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, swept: 
         facts = _core.rung_facts(row.name, "float32", tuple(row.params["shape"]))
         assert row.params["grid"] == list(facts["grid"])
         assert row.params["shared"] == facts["static_shared"]
-        assert row.params["model_seconds"] > 0
 
 
 def test_a_dtype_that_no_rung_takes_has_no_cell(swept: Any) -> None:

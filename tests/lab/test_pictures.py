@@ -204,7 +204,7 @@ def test_precision_has_rates_above_times_and_marks_where_the_gpu_is_ahead() -> N
 
 
 @pytest.mark.parametrize("sweep", ["transpose", "sgemm"])
-def test_matrices_have_rates_beside_occupancy_and_the_models_mark(sweep: str) -> None:
+def test_matrices_have_rates_beside_occupancy(sweep: str) -> None:
     figures = [replace(each, value=None) if each.name.endswith("naive") else each for each in PICTURED[sweep]]
     drawing = draw(sweep, figures)
     scale = 1.0 if sweep == "transpose" else 2 * 4096 / 12 / 1e3  # GB/s as 1e12 operations a second

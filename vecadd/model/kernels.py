@@ -17,7 +17,6 @@ start       blocks start one after the other
 lookups     a cycle for each line of a load that the L1 looks up, for each sector of a store that it sends and for each
             sector that comes in: the time of `single_block_chunked`, whose requests are for 32 lines each, less the
             latency
-banks       a block that turns a square in shared memory keeps its place for the cycles that its warps' accesses take
 instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
             Level", compute capability 7 and later)
 atomics     the probe's additions to one address
@@ -54,7 +53,7 @@ class Access:
     is wanted, between memory and L2, and between L2 and multiprocessor. ``threads`` of the grid, 0: as many as there is
     work for, once; ``blocks`` of the grid, 0: as many as the threads make, more where some are idle; ``turns`` of a
     warp, in each of which it loads and stores before the next; ``instructions`` beyond an addition's that wait for each
-    other; ``banks``, the cycles that a warp's accesses to shared memory take between its load and its store.
+    other.
     """
 
     elements: float = 1
@@ -69,7 +68,6 @@ class Access:
     turns: int = 1
     launches: int = 1
     instructions: int = 0
-    banks: int = 0
 
 
 @dataclass(frozen=True)
@@ -224,16 +222,6 @@ def _offset(launch: Launch, usual: Access) -> Access:
     return replace(usual, lookups=usual.lookups + 3, read_waste=1 + 1 / sectors, write_waste=1 + 1 / sectors)
 
 
-def _written_across(launch: Launch, usual: Access) -> Access:
-    """Squares of 16 by 16: a warp loads two half rows, and stores 8 bytes of each of 16 sectors."""
-    return replace(usual, lookups=2 + WARP // 2, write_waste=SECTOR / (2 * launch.itemsize))
-
-
-def _turned(turns: int) -> Callable[[Launch, Access], Access]:
-    """Through shared memory: a store that finds each bank once, and a load that finds ``turns`` elements in one."""
-    return lambda launch, usual: replace(usual, banks=1 + turns)
-
-
 def _chunked(launch: Launch, usual: Access) -> Access:
     return replace(usual, launches=-(-launch.n // launch.params["chunk"]))
 
@@ -255,9 +243,6 @@ _SPECIAL: Mapping[str, Callable[[Launch, Access], Access]] = {
     "index_divmod": _divided,
     "offset": _offset,
     "chunked": _chunked,
-    "transpose_naive": _written_across,
-    "transpose_shared": _turned(WARP),
-    "transpose_padded": _turned(1),
 }
 
 
@@ -317,7 +302,7 @@ def many_blocks(launch: Launch, cached: bool) -> Prediction:
         step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / gpu.cycles(1), of_a_step)
         return latency + crowd(at_once) * queue + (way.steps - 1) * step
 
-    start = limits.need("turnaround") + dependent + way.banks * active * block / WARP / gpu.cycles(1)
+    start = limits.need("turnaround") + dependent
     at_once = min(resident, total)
     if way.threads:  # blocks of equal length: a generation starts when the one before ends
         waiting = 0.0

@@ -6,7 +6,7 @@ decided with recordings at hand. Where each term comes from is said ahead of eac
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,8 @@ from vecadd.model.theory import (
     WARP,
     Gpu,
     Prediction,
-    extents,
     itemsize,
     longest,
-    occupancy,
     rotating_sets,
     with_defaults,
     with_parameters,
@@ -196,31 +194,6 @@ def _kernel(launch: Launch) -> float:
     return kernels.predict_kernel(alone, ARRAYS * launch.n * launch.itemsize).seconds
 
 
-# The expected time of a kernel that transposes a matrix or multiplies two.
-#
-# A transpose moves each element once, as an addition does, by one load a thread: few bytes in flight. It is predicted
-# as the device rungs are (`kernels`), and a square that is turned in shared memory keeps its block waiting for longer:
-# a warp's load takes as many cycles as it finds elements in one bank. Copies are transposes that turn nothing.
-#
-# A product takes an empty kernel and the longest of
-#
-# memory      each matrix once (`Limits.memory_seconds`)
-# L2          a piece of each factor for each block, between the L2 and the multiprocessors
-# work        a multiplication and an addition for each inner element of each element of the product, at the cores'
-#             peak, and the loads for them: a multiprocessor begins one load of a warp a cycle, and a thread makes rows
-#             + columns of its piece for rows * columns multiplications. The two add up, because a block's warps go
-#             through its loop together: all load, then all multiply. Blocks that do not fill the last round of
-#             multiprocessors leave some idle: work takes longer by that. And a block waits for its pieces of the
-#             factors, a round trip (`Limits.far`) for each, in which the other blocks of its multiprocessor work, but
-#             for blocks that have all begun at once: they wait together.
-
-FLOAT = 4  # bytes
-
-# Threads of a block; a square of 32 by 32 has all that a block can have.
-_BLOCKS = {"transpose_naive": 256, "transpose_copy_float4": 256}
-_SQUARE = 1024
-
-
 def product_operations(rows: int, columns: int, inner: int) -> int:
     """Multiplications and additions of a product of a rows x inner and an inner x columns matrix.
 
@@ -228,52 +201,6 @@ def product_operations(rows: int, columns: int, inner: int) -> int:
     48
     """
     return 2 * rows * columns * inner
-
-
-def predict_matrix(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, shape: Sequence[int]) -> Prediction:
-    """The prediction of a matrix rung for (rows, columns), or for (rows, columns, inner) of a product. Of the
-    driver's own copy it is the least: what the memory takes."""
-    if rung["sum"] == "product":
-        return _product(rung, gpu, limits, *shape)
-    if not rung["bytes_per_load"]:
-        nbytes, floor = math.prod(shape) * FLOAT, limits.need("kernel")
-        memory = limits.memory_seconds(nbytes, nbytes)
-        return Prediction(floor + memory, {"launch": floor, "memory": memory}, "memory")
-    block = _BLOCKS.get(rung["name"], _SQUARE)
-    # The bench's sets together exceed the L2.
-    return kernels.many_blocks(Launch(rung, gpu, limits, FLOAT, math.prod(shape), {}, block), cached=False)
-
-
-def _product(rung: Mapping[str, Any], gpu: Gpu, limits: Limits, rows: int, columns: int, inner: int) -> Prediction:
-    tile_rows, tile_columns, tile_inner, thread_rows, thread_columns = rung["tile"]
-    down, across = -(-rows // tile_rows), -(-columns // tile_columns)
-    rounds = down * across / gpu.multiprocessors
-    # Whole pieces: a thread beyond the edge of the product multiplies zeros.
-    multiplied = down * tile_rows * across * tile_columns * inner
-    loaded = multiplied * (thread_rows + thread_columns) / (thread_rows * thread_columns)
-    arithmetic = multiplied / gpu.peak
-    loads = loaded / WARP / gpu.multiprocessors / gpu.cycles(1)
-    terms = {
-        "memory": limits.memory_seconds((rows + columns) * inner * FLOAT, rows * columns * FLOAT),
-        "L2": down * across * (tile_rows + tile_columns) * inner * FLOAT / limits.need("l2_read"),
-        "work": math.ceil(rounds) / rounds * (arithmetic + loads),
-    }
-    if tile_inner:
-        threads = tile_rows // thread_rows * (tile_columns // thread_columns)
-        shared = (tile_rows + tile_columns) * tile_inner * FLOAT
-        fit = occupancy(gpu, threads, _registers(thread_rows * thread_columns), shared).blocks
-        resident = min(fit, math.ceil(rounds))
-        pieces = -(-inner // tile_inner)
-        others = (resident - 1) * (arithmetic + loads) / rounds / pieces if rounds > fit else 0.0
-        terms["work"] += math.ceil(rounds / fit) * pieces * max(0.0, limits.far - others)
-    dominant = max(terms, key=lambda name: terms[name])
-    floor = limits.need("kernel")
-    return Prediction(floor + terms[dominant], {"launch": floor, **terms}, dominant)
-
-
-def _registers(sums: int) -> int:
-    """Registers of a thread that makes ``sums`` elements: the sums, a third as many for the factors, and addresses."""
-    return 30 + 4 * sums // 3
 
 
 def expected(
@@ -319,11 +246,10 @@ def predict(
     ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
     occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
     its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
-    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too; of a matrix
-    rung those of its result, which has the shape that the bench gives it.
+    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too.
 
-    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung in which
-    the processor adds a share, which no model predicts.
+    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and what no model
+    predicts: matrix rungs, and a rung in which the processor adds a share.
 
     >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "naive")
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "clock": 2e9, "memory": 140 << 30}
@@ -339,6 +265,8 @@ def predict(
     if dtype not in rung["dtypes"]:
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
     chosen, rung = with_defaults(rung, params), with_parameters(rung, params)
+    if rung["kind"] == "matrix":
+        raise ValueError("no model predicts transposes and products of matrices")
     if rung["kind"] == "host":
         return predict_host(rung, limits, itemsize(dtype), n, chosen)
     launch = Launch(rung, Gpu.of(gpu), limits, itemsize(dtype), n, chosen, block, facts)
@@ -346,8 +274,6 @@ def predict(
         return predict_launches(launch)
     if rung["kind"] == "transfer":
         return predict_transfer(launch)
-    if rung["kind"] == "matrix":
-        return predict_matrix(rung, launch.gpu, limits, extents(rung["family"], n))
     if footprint is None:
         of_a_set = 3 * n * launch.itemsize
         footprint = of_a_set * rotating_sets(of_a_set, launch.gpu.l2, gpu["memory"] // 2)

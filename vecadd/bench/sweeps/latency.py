@@ -229,17 +229,11 @@ def _draw(drawing: Drawing, figures: Sequence[Figure]) -> None:
 def fades(figures: Sequence[Figure]) -> int | None:
     """Bytes of one array from which on no rung gains 5 % over plain launches, at any larger size either; None where one
     still does at the largest size."""
-    faded = None
-    for n in sorted({figure.n for figure in figures}, reverse=True):
-        here = [figure for figure in figures if figure.n == n and figure.seconds]
-        plain = [_seconds_of_one(figure) for figure in here if figure.name == LOOP]
-        others = [_seconds_of_one(figure) for figure in here if figure.name != LOOP]
-        if not plain or not others:
-            continue
-        if plain[0] / min(others) >= FADED:
-            break
-        faded = _bytes(here[0])
-    return faded
+    timed = [figure for figure in figures if figure.seconds]
+    plain = {figure.n: _seconds_of_one(figure) for figure in timed if figure.name == LOOP}
+    others = [figure for figure in timed if figure.name != LOOP and figure.n in plain]
+    gaining = [figure.n for figure in others if plain[figure.n] / _seconds_of_one(figure) >= FADED]
+    return min((_bytes(figure) for figure in others if figure.n > max(gaining, default=0)), default=None)
 
 
 def _bytes(figure: Figure) -> int:

@@ -4,7 +4,6 @@ of two by every rung beside cuBLAS where a library has it."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from vecadd import _core
 from vecadd.bench import layout, plot, recorded
@@ -15,7 +14,7 @@ from vecadd.bench.plot import Axes, Drawing, Picture
 from vecadd.bench.run import EVENTS, ON_DEVICE, Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.model import Gpu, Limits, expected, product_operations
+from vecadd.model import Gpu, product_operations
 from vecadd.model.theory import extents
 from vecadd.tables import Table, columns, prose, show_gain, show_rate, show_seconds, show_size
 
@@ -36,7 +35,7 @@ def transpose_cells(options: Options, machine: Machine) -> Iterator[Cell]:
             if rung["family"] == "transpose" and machine.runs(rung, dtype)
         ]
         limit = machine.copy_limit()
-        yield Cell(dtype, n, every, limit, add_derived=lambda figures: _add_model(figures, machine), operands=operands)
+        yield Cell(dtype, n, every, limit, operands=operands)
 
 
 def sgemm_cells(options: Options, machine: Machine) -> Iterator[Cell]:
@@ -48,20 +47,7 @@ def sgemm_cells(options: Options, machine: Machine) -> Iterator[Cell]:
         rungs = [rung for rung in _core.rungs() if rung["family"] == "sgemm" and machine.runs(rung, dtype)]
         every = [*(matrix_rung(rung, factors, n) for rung in rungs), *_cublas(options, machine, factors, n)]
         limit = _product_limit(machine, factors)
-        yield Cell(dtype, n, every, limit, add_derived=lambda figures: _add_model(figures, machine), operands=factors)
-
-
-def _add_model(figures: list[Figure], machine: Machine) -> list[Figure]:
-    """Adds to the figures of rungs the seconds that the model expects."""
-    rungs, limits = {rung["name"]: rung for rung in _core.rungs()}, Limits.of(machine.probed)
-    found = []
-    for figure in figures:
-        if figure.name in rungs:
-            rung = rungs[figure.name]
-            seconds = expected(rung, None, machine.gpu, limits, figure.dtype, figure.n, {})
-            figure = figure.with_params(model_seconds=seconds)
-        found.append(figure)
-    return found
+        yield Cell(dtype, n, every, limit, operands=factors)
 
 
 def _cublas(options: Options, machine: Machine, factors: Factors, n: int) -> list[Contestant]:
@@ -113,7 +99,6 @@ def _by_shape(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
 _COLUMNS = (
     "% limit",
     "gain",
-    "model",
     "block",
     "blocks",
     "waves",
@@ -127,7 +112,6 @@ _COLUMNS = (
 BEFORE, AFTER = "sgemm_tiled", "sgemm_tuned"  # the step whose occupancy doubled in document 004
 
 NOTES = (
-    "model: an empty kernel and the longest of memory, L2, arithmetic and loads, from this run's probes",
     layout.OCCUPANCY,
     "shared: bytes of shared memory a block",
 )
@@ -146,7 +130,7 @@ VOID = (
 
 
 def transpose_tables(figures: Sequence[Figure]) -> list[Table]:
-    """The rungs at each shape, beside the model, their occupancy and the document's figures."""
+    """The rungs at each shape, beside their occupancy and the document's figures."""
     return [_table("transpose", "GB/s", TRANSPOSE_LIMIT, figures)]
 
 
@@ -169,14 +153,13 @@ def _table(name: str, unit: str, limit: str, figures: Sequence[Figure]) -> Table
 
 
 def _cells(figure: Figure, before: Mapping[str, Sequence[Figure]]) -> tuple[str, ...]:
-    gain, value, model = layout.gain_over(figure, before), rate(figure), figure.params.get("model_seconds")
+    gain, value = layout.gain_over(figure, before), rate(figure)
     blocks, waves = figure.params.get("grid"), figure.params.get("waves")
     return (
         layout.seconds_cell(figure),
         show_rate(value) if value else "-",
         layout.limit_cell(figure),
         show_gain(gain) if gain else "-",
-        show_seconds(model) if model else "-",
         layout.param_cell(figure, "block"),
         str(math.prod(blocks)) if blocks else "-",
         f"{waves:.3g}" if waves else "-",
@@ -270,17 +253,10 @@ def _draw_rates(axes: Axes, figures: Sequence[Figure]) -> None:
     axes.barh(list(found), list(found.values()), height=0.7, **plot.bar_style(plot.SKY))
     shares = [(value, figures[place].fraction) for place, value in found.items()]
     limit = next((value / share for value, share in shares if share), None)
-    modelled = [
-        (place, value * (figures[place].seconds or 0) / figures[place].params["model_seconds"])
-        for place, value in found.items()
-        if figures[place].params.get("model_seconds")
-    ]
-    mark: dict[str, Any] = {"marker": "D", "linestyle": "", "color": plot.VERMILLION, "markersize": 4}
-    axes.plot([x for _, x in modelled], [y for y, _ in modelled], label="expected by the model", **mark)
     if limit:
         axes.axvline(limit, label="limit", **plot.LIMIT)
-    longest = max([*found.values(), *(x for _, x in modelled), limit or 0, 1e-9])
-    for place, value in found.items():  # in a column of their own, clear of the model's marks
+    longest = max([*found.values(), limit or 0, 1e-9])
+    for place, value in found.items():  # in a column of their own
         plot.label_at_side(axes, show_rate(value), place, 0.99)
     axes.set_xlim(0, longest / _PART)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -140,29 +140,19 @@ def speedups(rung: str, dtype: str, times: Times) -> tuple[float | None, float |
 
 def crossovers(figures: Sequence[Figure]) -> list[str]:
     """From which size on each GPU rung is faster than numpy float32, a line a dtype."""
-    times = _times_by_size(figures)
-    cpu = times.get(CPU, {})
+    timed = [figure for figure in figures if figure.seconds]
+    cpu = [figure for figure in timed if (figure.name, figure.dtype) == CPU]
     lines = []
     for dtype in dict.fromkeys(figure.dtype for figure in figures):
         found = []
-        for rung in dict.fromkeys(each.name for each in figures if each.dtype == dtype and each.name != CPU[0]):
-            own = times.get((rung, dtype), {})
-            common = sorted(own.keys() & cpu.keys())
-            slower = [n for n in common if own[n] >= cpu[n]]
-            faster = [n for n in common if not slower or n > slower[-1]]
-            if common:
-                found.append(f"{rung} {show_size(faster[0]) if faster else f'beyond {show_size(common[-1])}'}")
+        for rung in dict.fromkeys(each.name for each in timed if each.dtype == dtype and each.name != CPU[0]):
+            own = [each for each in timed if (each.name, each.dtype) == (rung, dtype)]
+            if common := {each.n for each in own} & {each.n for each in cpu}:
+                ahead = crossover([*cpu, *own])
+                found.append(f"{rung} {show_size(ahead) if ahead else f'beyond {show_size(max(common))}'}")
         if found:
             lines.append(f"{dtype} is faster than the CPU's float32 from: {', '.join(found)}")
     return lines
-
-
-def _times_by_size(figures: Sequence[Figure]) -> dict[tuple[str, str], dict[int, float]]:
-    times: dict[tuple[str, str], dict[int, float]] = {}
-    for figure in figures:
-        if figure.seconds:
-            times.setdefault((figure.name, figure.dtype), {})[figure.n] = figure.seconds
-    return times
 
 
 # Pictures
@@ -206,17 +196,15 @@ def _draw(drawing: Drawing, figures: Sequence[Figure]) -> None:
 def crossover(figures: Sequence[Figure]) -> int | None:
     """The smallest n from which on the fastest rung of the GPU is ahead of the processor at every size that both have;
     None where it never is."""
-    ahead = None
-    for n in sorted({figure.n for figure in figures}, reverse=True):
-        here = [(figure.name == CPU[0], figure.seconds) for figure in figures if figure.n == n and figure.seconds]
-        on_gpu = [seconds for on_cpu, seconds in here if not on_cpu]
-        on_cpu = [seconds for on_cpu, seconds in here if on_cpu]
-        if not on_gpu or not on_cpu:
-            continue
-        if min(on_gpu) >= min(on_cpu):
-            break
-        ahead = n
-    return ahead
+    on_cpu: dict[int, float] = {}
+    on_gpu: dict[int, float] = {}
+    for figure in figures:
+        best = on_cpu if figure.name == CPU[0] else on_gpu
+        if figure.seconds:
+            best[figure.n] = min(figure.seconds, best.get(figure.n, inf))
+    both = on_cpu.keys() & on_gpu.keys()
+    behind = max((n for n in both if on_gpu[n] >= on_cpu[n]), default=0)
+    return min((n for n in both if n > behind), default=None)
 
 
 def _draw_times(axes: Axes, figures: Sequence[Figure], looks: Mapping[str, plot.Look]) -> None:
