@@ -11,7 +11,7 @@ import numpy as np
 
 from vecadd import _core
 from vecadd._called_by_core import check_numpy_call, own_rules
-from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html, show_seconds
+from vecadd.tables import Pair, ShownAsPairs, show_bytes, show_seconds
 
 _ROUTES = {
     "host": "the processor adds",
@@ -35,7 +35,7 @@ _UNFIT = {
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(ShownAsPairs):
     """What `vecadd.explain` found. ``str()`` of it is for a terminal; a notebook shows a table.
 
     ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are
@@ -67,13 +67,7 @@ class Explanation:
             rows.append(("tuned", [self.tuned]))
         return rows
 
-    def __str__(self) -> str:
-        return show_pairs(self._rows())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return show_pairs_as_html(self._rows())
+    __repr__ = ShownAsPairs.__str__
 
 
 def explain(a: Any, b: Any, /, *out: Any, **keywords: Any) -> Explanation:  # *out: add takes a tuple as out= alone

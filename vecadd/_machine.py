@@ -14,7 +14,7 @@ from typing import Any
 from vecadd import _core
 from vecadd._command import epilog, package_version, writable
 from vecadd._explain import tuned_words
-from vecadd.tables import Pair, show_bytes, show_pairs, show_pairs_as_html
+from vecadd.tables import Pair, ShownAsPairs, show_bytes
 
 # The environment variables that vecadd reads, what each is set to, and the environment of child processes.
 
@@ -188,7 +188,7 @@ class Cpu:
 
 
 @dataclass(frozen=True)
-class Info:
+class Info(ShownAsPairs):
     """What ``vecadd.info()`` found. ``str()`` of it is for a terminal, a notebook shows a table."""
 
     version: str
@@ -206,13 +206,24 @@ class Info:
         """This object as plain dicts, lists, numbers and strings."""
         return asdict(self, dict_factory=_with_lists)
 
-    def __str__(self) -> str:
-        return show_pairs(_rows(self))
+    def _rows(self) -> list[Pair]:
+        cpu = self.cpu
+        gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in self.gpus]
+        driver = f"driver {self.cuda_driver or 'none'}" + (f" ({self.driver})" if self.driver else "")
+        return [
+            ("vecadd", [self.version]),
+            *(gpus or [("GPU", [f"{self.gpu_status}: {self.gpu_reason}"])]),
+            ("CUDA", [f"{driver}, runtime {self.cuda_runtime or 'none'}"]),
+            ("CPU", [cpu.model or "unknown"]),
+            ("SIMD", [f"{cpu.simd or 'unknown'} (of {', '.join(cpu.simd_levels)})"]),
+            ("threads", [str(cpu.threads)]),
+            ("caches", [", ".join(f"L{i} {show_bytes(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
+            ("memory", [show_bytes(cpu.memory)]),
+            *([("tuned", self.tuned)] if self.tuned else []),
+            ("environment", [str(variable) for variable in self.environment]),
+        ]
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return show_pairs_as_html(_rows(self))
+    __repr__ = ShownAsPairs.__str__
 
 
 def look() -> Info:
@@ -368,25 +379,6 @@ def _cpu() -> Cpu:
         l3=facts["l3"] or None,
         memory=memory_total(),
     )
-
-
-def _rows(found: Info) -> list[Pair]:
-    """The lines of the text and of the notebook's table: a name and its values."""
-    cpu = found.cpu
-    gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in found.gpus]
-    driver = f"driver {found.cuda_driver or 'none'}" + (f" ({found.driver})" if found.driver else "")
-    return [
-        ("vecadd", [found.version]),
-        *(gpus or [("GPU", [f"{found.gpu_status}: {found.gpu_reason}"])]),
-        ("CUDA", [f"{driver}, runtime {found.cuda_runtime or 'none'}"]),
-        ("CPU", [cpu.model or "unknown"]),
-        ("SIMD", [f"{cpu.simd or 'unknown'} (of {', '.join(cpu.simd_levels)})"]),
-        ("threads", [str(cpu.threads)]),
-        ("caches", [", ".join(f"L{i} {show_bytes(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
-        ("memory", [show_bytes(cpu.memory)]),
-        *([("tuned", found.tuned)] if found.tuned else []),
-        ("environment", [str(variable) for variable in found.environment]),
-    ]
 
 
 def _gpu_lines(gpu: Gpu) -> list[str]:

@@ -86,24 +86,30 @@ def show_bounds(low: float | None, high: float | None, unit: str) -> str:
 Pair = tuple[str, Sequence[str]]  # a name, and its values, one a line
 
 
-def show_pairs(pairs: Sequence[Pair]) -> str:
-    """One line a value, the names in a column."""
-    width = max(len(name) for name, _ in pairs)
-    lines = []
-    for name, values in pairs:
-        heads = [name] + [""] * (len(values) - 1)
-        lines += [f"{head:<{width}}  {value}" for head, value in zip(heads, values, strict=True)]
-    return "\n".join(lines)
+class ShownAsPairs:
+    """What prints as its ``_rows``, names beside their values, and is a table in a notebook."""
 
+    def _rows(self) -> Sequence[Pair]:
+        raise NotImplementedError
 
-def show_pairs_as_html(pairs: Sequence[Pair]) -> str:
-    """A table for a notebook; its text is escaped."""
-    cells = "".join(
-        f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
-        f"<td style='text-align:left'>{'<br>'.join(map(escape, values))}</td></tr>"
-        for name, values in pairs
-    )
-    return f"<table>{cells}</table>"
+    def __str__(self) -> str:
+        """One line a value, the names in a column."""
+        pairs = self._rows()
+        width = max(len(name) for name, _ in pairs)
+        lines = []
+        for name, values in pairs:
+            heads = [name] + [""] * (len(values) - 1)
+            lines += [f"{head:<{width}}  {value}" for head, value in zip(heads, values, strict=True)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook; its text is escaped."""
+        cells = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{'<br>'.join(map(escape, values))}</td></tr>"
+            for name, values in self._rows()
+        )
+        return f"<table>{cells}</table>"
 
 
 # Tables

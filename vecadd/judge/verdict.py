@@ -10,7 +10,7 @@ from vecadd import _core
 from vecadd.bench.timing import interval, paired_interval
 from vecadd.judge.session import GuardedArrays, RejectedError, Session
 from vecadd.model.theory import bytes_moved
-from vecadd.tables import Pair, Table, columns, show_pairs, show_pairs_as_html, show_rate, show_seconds, show_size
+from vecadd.tables import Pair, ShownAsPairs, Table, columns, show_rate, show_seconds, show_size
 
 # The verdict clock: rounds in which the contestant, tuned and the nearest rung are timed one after the other.
 
@@ -126,7 +126,7 @@ METHOD = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(ShownAsPairs):
     """Accepted, or why not: ``kind`` is one of `vecadd.judge.session.KINDS`, ``words`` what was seen; both are empty
     where it is accepted. ``checked`` says what was checked, ``sizes`` has its times where it was accepted."""
 
@@ -143,12 +143,6 @@ class Verdict:
     def accepted(self) -> bool:
         """Whether nothing was found that rejects it."""
         return not self.kind
-
-    def __str__(self) -> str:
-        return show_pairs(self._rows())
-
-    def _repr_html_(self) -> str:
-        return show_pairs_as_html(self._rows())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vecadd import _core, _machine
 from vecadd._install import install
 from vecadd.bench import probes
+from vecadd.bench.operands import PINNED
 from vecadd.why.layout import Layout, allocate_like, allocate_untouched
 from vecadd.why.recording import Operand
 
@@ -81,7 +82,7 @@ class _Series:
         self.spent = 0.0
         self._form, self._calls = form, calls
         self._add: Callable[..., Any] = partial(_core.add, device=form.device) if form.via == "add" else np.add
-        given = iter([_pin(x) for x in arrays] if form.pinned else arrays)
+        given = iter([PINNED.put(x) for x in arrays] if form.pinned else arrays)
         self._a, self._b, self._out = (
             next(given) if isinstance(x, Layout) else x(0) for x in (form.a, form.b, form.out)
         )
@@ -127,12 +128,6 @@ class _Series:
 def is_number(kind: type) -> bool:
     """Whether a number of that type can be made without code of the program's."""
     return kind in (bool, int, float, complex) or (issubclass(kind, np.generic) and np.dtype(kind).type is kind)
-
-
-def _pin(x: NDArray[Any]) -> NDArray[Any]:
-    copy = _core.empty_pinned(x.shape, x.dtype)
-    copy[...] = x
-    return copy
 
 
 @cache
