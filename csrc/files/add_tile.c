@@ -34,6 +34,7 @@ DEFINE_GATHER(uint32_t)
 DEFINE_GATHER(uint64_t)
 DEFINE_GATHER(uint128)
 
+/* Copies a block of elements of any dtype into C order: as unsigned integers, because only their size matters. */
 static void
 gather(size_t itemsize, const char *from, ssize_t along, ssize_t down, size_t columns, size_t rows, char *to)
 {

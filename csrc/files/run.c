@@ -132,6 +132,8 @@ write_run(void *context, off_t at, size_t bytes)
     return 0;
 }
 
+/* Reads an input's part of a tile into memory, or writes the sum's from there. False where that failed: the job stops.
+ */
 static bool
 move_tile(struct job *job, const struct tile *tile, int operand, char *memory)
 {
@@ -200,6 +202,7 @@ take(struct job *job, size_t *stretch)
     return taken;
 }
 
+/* A thread's whole life: it takes stretches of tiles until none is left or the job is stopped. */
 static void *
 work(void *argument)
 {

@@ -35,6 +35,8 @@ tiles_turn(const struct layout *layout)
     return false;
 }
 
+/* The whole part of the square root: with so long a run in each file, a tile of n elements serves two orders equally.
+ */
 static size_t
 root_of(size_t n)
 {
@@ -67,6 +69,7 @@ widen(struct tiles *tiles, int operand, size_t goal, size_t most)
     }
 }
 
+/* Tiles along an axis; the last of them may be smaller. */
 static size_t
 tiles_along(const struct tiles *tiles, int axis)
 {
