@@ -136,7 +136,7 @@ N = 10_000_000
 
 
 def slowly_copied(y):
-    """What y holds now, copied on the current stream after work that takes the GPU some milliseconds."""
+    """The contents of y now, copied on the current stream after work that takes the GPU some milliseconds."""
     busy, target = cupy.zeros(N), cupy.empty_like(y)
     cupy.cuda.Device().synchronize()  # CuPy orders no stream after another
     for _ in range(100):

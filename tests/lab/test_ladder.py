@@ -193,15 +193,15 @@ def test_facts_agree_with_each_other_and_the_device(name, device):
     gpu, rung = _core.gpu_facts()[0], RUNGS[name]
     facts = _core.rung_facts(name, rung["dtypes"][-1], WIDE)
     (x, y, z), grid = facts["block"], facts["grid"]
-    warps, held = -(-x * y * z // 32), facts["active_blocks"]
+    warps, resident = -(-x * y * z // 32), facts["active_blocks"]
     assert facts["launches"] == 1
     assert rung["block"] in (0, x * y * z)
     assert grid[0] * grid[1] * grid[2] == rung["blocks"] or not rung["blocks"]
     assert 0 < facts["registers"] < 256
     assert facts["local"] == 0, "a register array that is indexed at run time, or spilled registers"
-    assert facts["occupancy"] == held * warps * 32 / gpu["threads_per_multiprocessor"]
+    assert facts["occupancy"] == resident * warps * 32 / gpu["threads_per_multiprocessor"]
     assert 0 < facts["occupancy"] <= 1
-    assert facts["waves"] == grid[0] * grid[1] * grid[2] / (held * gpu["multiprocessors"])
+    assert facts["waves"] == grid[0] * grid[1] * grid[2] / (resident * gpu["multiprocessors"])
 
 
 def test_a_grid_covers_the_elements(device):
@@ -240,9 +240,9 @@ def test_shared_memory_is_what_the_launch_asks_for(name, params, block, shared, 
 @pytest.mark.parametrize("percent", [1, 90, 100, 110, 200])
 def test_waves_are_as_many_as_asked_for(percent, device):
     facts = _core.rung_facts("waves", "float32", WIDE * 64, params={"percent": percent})
-    held = facts["active_blocks"] * _core.gpu_facts()[0]["multiprocessors"]
-    assert facts["grid"][0] == max(1, (held * percent + 50) // 100)
-    assert facts["waves"] == facts["grid"][0] / held
+    resident = facts["active_blocks"] * _core.gpu_facts()[0]["multiprocessors"]
+    assert facts["grid"][0] == max(1, (resident * percent + 50) // 100)
+    assert facts["waves"] == facts["grid"][0] / resident
 
 
 def test_waves_have_no_more_blocks_than_work(device):

@@ -191,7 +191,7 @@ def test_a_product_is_within_the_bound_of_any_summation(name: str, shape: tuple[
 
 
 def bound(inner: int) -> float:
-    """Of a sum of so many products, in shares of the sum of their magnitudes; and one unit for the reference's own."""
+    """The error of a sum of ``inner`` products in shares of its magnitudes, and one unit of the reference's."""
     return (inner + 1) * UNIT / (1 - (inner + 1) * UNIT)
 
 

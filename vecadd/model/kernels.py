@@ -73,7 +73,7 @@ class Access:
 @dataclass(frozen=True)
 class Launch:
     """What is to be predicted: a rung's row with all of its parameters, on a GPU with these limits, for n elements in
-    blocks of so many threads, 0 for the rung's own. ``facts`` is what ``_core.rung_facts`` says of it, or None."""
+    blocks of ``block`` threads, 0 for the rung's own. ``facts`` is what ``_core.rung_facts`` says of it, or None."""
 
     rung: Mapping[str, Any]
     gpu: Gpu
