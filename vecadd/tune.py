@@ -37,9 +37,7 @@ BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 27, 28, 30))  # of a,
 DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
 
 BLOCKS = (128, 256, 512, 768, 1024)
-EVICT_LAST_FROM = (
-    2  # L2 sizes: the fewest bytes of a call for which evict_last is tried; smaller calls stay in the L2 anyway
-)
+EVICT_LAST_FROM = 2  # L2 sizes: the fewest bytes of a call for which evict_last is tried; fewer stay in the L2
 EVICT_LAST_BLOCKS = (512, 768, 1024)
 DEMOTED = (16, 24, 30)  # sixtieths of the L2; with fewer the next user of the L2 is more than 1.5 % slower on an H200
 EVICT_LAST_CAPABILITY = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads

@@ -119,8 +119,8 @@ def _time_candidates(
 
 METHOD = (
     "each call on operands that are new and become ready only when the GPU comes to it, at a place drawn at random; "
-    "out, both operands and the memory around them compared bit for bit right behind it, in the order of its stream; "
-    "times by CUDA events, behind an addition of other arrays that fills the L2 where the operands are not small, "
+    "out, both operands and the memory around them compared bit for bit right after it, in the order of its stream; "
+    "times by CUDA events, after an addition of other arrays that fills the L2 where the operands are not small, "
     "medians of interleaved rounds with their 95 % interval; limits from probes in a process of their own"
 )
 

@@ -95,7 +95,8 @@ PyObject *call_imported(const char *module, const char *function, const char *fo
  * SystemExit, MemoryError and what a signal's handler raises. Returns 0 if no exception is set now, else -1. */
 int clear_refusal(void);
 
-/* PyErr_Format for functions that return an int: always returns -1. */
+/* PyErr_Format for functions that return an int: always returns -1. The format is ASCII, with "%%" for a percent sign.
+ */
 int refuse(PyObject *exception, const char *format, ...);
 
 /* Sets the exception of status->code, with its text. Always returns NULL. */
@@ -132,7 +133,8 @@ give_floating_errors(unsigned flags)
 enum name keyword_name(const struct module_state *state, PyObject *keyword);
 
 /* The list with one more item, or the dict with this value. Take both references, of which either may be NULL after an
- * error; NULL with an exception set. */
+ * error; NULL with an exception set. A value that takes Python code is made after a look at the list: an exception may
+ * be set. */
 PyObject *list_with(PyObject *list, PyObject *item);
 PyObject *dict_with(PyObject *dict, const char *name, PyObject *value);
 

@@ -63,10 +63,12 @@ py_host_limit(PyObject *module, PyObject *arguments)
     if (threads < 0)
         return PyErr_Format(PyExc_ValueError, "threads must be at least 0 (0: all), not %d", threads);
     struct host_limit *limit = PyMem_Calloc(1, sizeof *limit);
-    PyObject *capsule = limit ? PyCapsule_New(limit, CAPSULE, host_limit_free) : NULL;
+    if (!limit)
+        return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(limit, CAPSULE, host_limit_free);
     if (!capsule) {
         PyMem_Free(limit);
-        return limit ? NULL : PyErr_NoMemory();
+        return NULL;
     }
     atomic_flag_clear(&limit->busy);
     limit->arrays = PyTuple_Pack(ROLE_COUNT, arrays[ROLE_A], arrays[ROLE_B], arrays[ROLE_OUT]);

@@ -39,7 +39,9 @@ owner_free(PyObject *owner)
     PyObject *type, *value, *traceback;
     const bool versioned = PyCapsule_IsValid(owner, OWNER);
     PyErr_Fetch(&type, &value, &traceback);
-    delete_tensor(PyCapsule_GetPointer(owner, versioned ? OWNER : UNVERSIONED_OWNER), versioned);
+    void *tensor = PyCapsule_GetPointer(owner, versioned ? OWNER : UNVERSIONED_OWNER);
+    if (tensor) /* NULL where other code has given the capsule another name */
+        delete_tensor(tensor, versioned);
     PyErr_Restore(type, value, traceback);
 }
 

@@ -219,7 +219,7 @@ _PART = 0.86  # of a panel's width: the bars; the rest is for their figures
 
 
 def transpose_pictures(run: Run) -> Iterator[Picture]:
-    """How fast each rung is beside what the model expects, and how many threads the GPU has at a time meanwhile."""
+    """How fast each rung is, and how many threads the GPU has at a time meanwhile."""
     title = "A matrix transposed, float32: rate and occupancy of each rung"
     yield Picture("transpose", title, partial(_draw, figures=run.figures))
 
@@ -256,7 +256,7 @@ def _draw_rates(axes: Axes, figures: Sequence[Figure]) -> None:
     if limit:
         axes.axvline(limit, label="limit", **plot.LIMIT)
     longest = max([*found.values(), limit or 0, 1e-9])
-    for place, value in found.items():  # in a column of their own
+    for place, value in found.items():
         plot.label_at_side(axes, show_rate(value), place, 0.99)
     axes.set_xlim(0, longest / _PART)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])
