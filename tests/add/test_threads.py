@@ -5,12 +5,13 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 from arrays import assert_same_values
 from builds import UNDER_ASAN
-from together import together
+from threads import run_together
 
 import vecadd
 
@@ -233,12 +234,12 @@ def test_many_callers_at_once(n):
         for _ in range(20):
             assert_same_values(vecadd.add(a, a), np.full(n, 2 * i, np.int32))
 
-    together(8, work)
+    run_together(*(partial(work, i) for i in range(8)))
 
 
 def test_callers_of_one_array_at_once():
     a, want = np.arange(N, dtype=np.float32), 2 * np.arange(N, dtype=np.float32)
-    together(4, lambda i: [assert_same_values(vecadd.add(a, a), want) for _ in range(10)])
+    run_together(*[lambda: [assert_same_values(vecadd.add(a, a), want) for _ in range(10)]] * 4)
 
 
 LARGE = {

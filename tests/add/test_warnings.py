@@ -7,12 +7,13 @@ bfloat16 overflows only where the float32 sum does, as NumPy has it; its roundin
 import ctypes
 import platform
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, NUMPY_FLOATS, assert_same_values, at_offset, fill_guards, lane, tame_values
 from covering import covering
-from together import together
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -301,7 +302,7 @@ def test_error_state_of_each_thread_is_its_own():
                 except FloatingPointError as error:
                     failures.append((i, str(error)))
 
-    together(2, work)
+    run_together(partial(work, 0), partial(work, 1))
     assert failures == [(1, "overflow encountered in add")] * 50
 
 

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from forks import fork
 from numpy.typing import NDArray
 from other_loops import OtherLoop
-from together import together
+from threads import run_together
 
 import vecadd
 from vecadd import _core
@@ -260,7 +261,7 @@ def test_threads_are_recorded_together() -> None:
 
     a = np.ones(1 << 20)
     recording.start()
-    together(4, work)
+    run_together(*(partial(work, i) for i in range(4)))
     found = only(recording.stop())
     assert (found.calls, found.line.function) == (200, f"{test_threads_are_recorded_together.__name__}.<locals>.work")
 

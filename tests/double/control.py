@@ -41,7 +41,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_context_destroy": (None, _POINTER),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
-    "double_device_split": (_INT, _POINTER, _SIZE, _INT),
     "double_device_write": (_INT, _POINTER, ctypes.c_char_p, _SIZE),
     "double_device_read": (_INT, ctypes.c_char_p, _POINTER, _SIZE),
     "double_stream_create": (_POINTER, _INT, _INT),
@@ -226,12 +225,6 @@ def device_malloc(device: int, nbytes: int) -> int:
 def device_free(pointer: int) -> None:
     """Frees it after everything that is queued on its device."""
     _library().double_device_free(pointer)
-
-
-def device_split(pointer: int, nbytes: int, device: int = 0) -> None:
-    """Makes two adjacent allocations of one, the second at pointer + nbytes and of that device; each is freed by
-    itself."""
-    assert _library().double_device_split(pointer, nbytes, device) == 0, f"no allocation of more than {nbytes} bytes"
 
 
 def device_write(pointer: int, content: bytes) -> None:

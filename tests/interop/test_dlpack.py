@@ -149,7 +149,7 @@ def test_an_error_of_the_question_does_not_give_a_tensor_back_early(double, lend
     x = lend(np.ones(N))
     double.fail(call, 1, status)
     vecadd.add(x, x)
-    assert x.deleted == 0
+    assert (x.given, x.deleted) == (2, 0)
 
 
 def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend):
@@ -160,7 +160,7 @@ def test_a_tensor_is_kept_where_the_kernel_can_neither_be_marked_nor_waited_for(
     vecadd.add(x, x)
     double.fail("cudaEventQuery", 1, 600)
     vecadd.memory_stats()
-    assert x.deleted == 0
+    assert (x.given, x.deleted) == (2, 0)
 
 
 def test_a_slow_stream_delays_none_of_the_others(double, lend, driver):
@@ -331,6 +331,7 @@ def test_bad_tensor_is_refused_and_deleted_once(name, role, lend, foreign, drive
     operands = {"a": (bad, good, out), "b": (good, bad, out), "out": (good, good, bad)}[role]
     with pytest.raises(exception, match=message):
         vecadd.add(*operands)
+    assert good.deleted == good.given
     finish(driver)
     assert bad.deleted == given
     assert_same_values(out.array.numpy(), a * 7)
@@ -341,7 +342,7 @@ def test_read_only_out_is_refused(lend):
     out = lend(np.zeros(N), flags=1)
     with pytest.raises(ValueError, match="read-only"):
         vecadd.add(lend(np.ones(N)), lend(np.ones(N)), out)
-    assert out.given == 1
+    assert (out.given, out.deleted) == (1, 1)
     assert not out.array.numpy().any()
 
 

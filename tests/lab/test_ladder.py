@@ -34,7 +34,8 @@ def test_names_are_those_of_each_kind_in_one_order():
 @pytest.mark.parametrize(("n", "name", "dtype"), covering(2, [0, 1, N], HOST, DTYPES), ids=str)
 def test_host_rungs_give_numpys_sum(n, name, dtype):
     a, b = values(dtype, n, 1), values(dtype, n, 2)
-    assert_same_values(ladder.run(name, a, b), numpys_sum(a, b))
+    asked = {} if name == "one_thread" else {"threads": 3}  # the second share is neither the first nor the last
+    assert_same_values(ladder.run(name, a, b, **asked), numpys_sum(a, b))
 
 
 # Every kernel at one length; the shortest with one dtype. tests/c/kernels/test_device_rungs.c has every length and

@@ -44,7 +44,10 @@ def numbers(seed, n, dtype=FLOAT32):
 
 
 def test_each_row_says_which_memory_the_rung_is_about():
-    assert {"pinned", "streams2", "zero_copy"} <= set(PINNED_ALONE)
+    assert set(PINNED_ALONE) == {
+        *("pinned", "pinned_reused", "stream1_pinned", "streams2", "chunks_reused", "streams4"),
+        *("malloc_each_call", "pool", "zero_copy"),
+    }
     assert {RUNGS[name]["memory"] for name in ("hybrid", "tuned_transfer")} == {"either"}
     assert {rung["memory"] for rung in RUNGS.values()} == {"pageable", "pinned", "either"}
     assert {rung["memory"] for rung in _core.rungs() if rung["kind"] != "transfer"} == {""}
