@@ -6,6 +6,7 @@ No cell is ever cut. A pipe gets every column.
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -86,11 +87,12 @@ def show_bounds(low: float | None, high: float | None, unit: str) -> str:
 Pair = tuple[str, Sequence[str]]  # a name, and its values, one a line
 
 
-class ShownAsPairs:
+class ShownAsPairs(ABC):
     """What prints as its ``_rows``, names beside their values, and is a table in a notebook."""
 
+    @abstractmethod
     def _rows(self) -> Sequence[Pair]:
-        raise NotImplementedError
+        """The names in their order."""
 
     def __str__(self) -> str:
         """One line a value, the names in a column."""

@@ -111,7 +111,7 @@ anything_else_is_no_file(void)
     };
     struct seen seen;
     remove(path);
-    CHECK(!reads(&seen), "there is none");
+    CHECK(!reads(&seen), "the file does not exist");
     for (size_t i = 0; i < sizeof corrupt / sizeof *corrupt; i++) {
         write_text(corrupt[i]);
         CHECK(!reads(&seen), "%s", corrupt[i]);
@@ -168,8 +168,8 @@ what_is_no_regular_file_is_no_file(void)
     CHECK(remove(path) == 0);
 }
 
-/* A link to one is followed. One that may not be read is none, but root reads it all the same. One of a terabyte, all
- * of it a hole, is refused by its size; not every file system has room for the number. */
+/* A link to a file is followed. A file without read permission counts as absent, except for root, who reads it. A
+ * sparse file of a terabyte is refused by its size; not every file system allows such a size. */
 static void
 a_whole_file_is_read_wherever_it_may_be(void)
 {
