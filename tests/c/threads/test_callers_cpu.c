@@ -239,6 +239,7 @@ more_threads_or_processors_are_left_to_the_system(void)
     set_mask(both());
     wake_workers(3);
     CHECK(changes == 0, "three threads");
+    let_workers_sleep(); /* the next job then wakes one, and so gives both the caller's four processors */
     usable = 4;
     threads_count_forget();
     wake_with(both());
