@@ -39,9 +39,16 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "vecadd._core":
         raise
-    from vecadd._not_built import advice
+    from pathlib import Path
 
-    raise ImportError(advice(), name=error.name) from None
+    _package = Path(__file__).parent
+    _advice = ": this installation is not whole; pip install --force-reinstall --no-deps vecadd"
+    if (_package.parent / "csrc").is_dir():
+        _advice = (
+            ", which is vecadd's source tree and was never built. To use the vecadd that is installed, run Python from "
+            f"another folder. To use the source tree: pip install -e {_package.parent}"
+        )
+    raise ImportError(f"vecadd's compiled part, vecadd._core, is not in {_package}{_advice}", name=error.name) from None
 from vecadd._after_import import after_import as _after_import
 from vecadd.info import info, memory_stats
 

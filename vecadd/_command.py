@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import secrets
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,14 +45,6 @@ def unknown(what: str, given: str, known: Iterable[str]) -> str:
     near = get_close_matches(given.lower(), known, cutoff=0.7)
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return f"no {what} is called {given!r}; {advice}"
-
-
-# A file is called something else until it is whole.
-
-
-def temporary_name(path: Path) -> Path:
-    """A new name in the path's folder. The path's own is cut, because a name has 255 bytes and a character up to 4."""
-    return path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
 
 
 # What a terminal can show: its columns, its colours, and one line that says what is done now.

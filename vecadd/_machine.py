@@ -16,7 +16,7 @@ from vecadd._command import epilog, package_version, writable
 from vecadd._explain import tuned_words
 from vecadd.tables import Pair, ShownAsPairs, show_bytes
 
-# The environment variables that vecadd reads, what each is set to, and the environment of child processes.
+# The environment variables that vecadd reads, and what each is set to.
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,46 @@ def read_settings() -> tuple[Variable, ...]:
     return tuple(Variable(known.name, known.meaning, os.environ.get(known.name)) for known in RUNNING)
 
 
-def environment_of_child(**more: str) -> dict[str, str]:
-    """The environment of a Python process that imports this vecadd: this process's own, and these variables. What
-    PYTHONPATH names already comes first."""
+# Child processes, and the programs of CUDA's toolkit.
+
+
+def python_command(*words: str) -> list[str]:
+    """The command of this Python. -P: a file called numpy.py in the current folder must not break the child."""
+    return [sys.executable, "-P", *words]
+
+
+def environment_of_child() -> dict[str, str]:
+    """The environment of a Python process that imports this vecadd: this process's own. What PYTHONPATH names already
+    comes first."""
     paths = (os.environ.get("PYTHONPATH"), str(Path(__file__).resolve().parents[1]))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def run_child(command: list[str], timeout: float) -> "subprocess.CompletedProcess[str]":
+    """What the command, whose Python imports this vecadd, said; raises what `subprocess.run` raises."""
+    return subprocess.run(
+        command,
+        env=environment_of_child(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+    )
+
+
+def nvidia_packages() -> list[Path]:
+    """The folders of NVIDIA's packages, one for each folder that Python imports from."""
+    return [Path(folder, "nvidia") for folder in sys.path if folder]
+
+
+def find_cuda_tool(name: str) -> str | None:
+    """A program of CUDA's: in CUDA_HOME or CUDA_PATH, on PATH, where CUDA is usually installed, or in NVIDIA's packages
+    of this Python."""
+    homes = (os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH"))
+    folders = [*(f"{home}/bin" for home in homes if home), os.environ.get("PATH", ""), "/usr/local/cuda/bin"]
+    folders += [str(path) for folder in nvidia_packages() for path in folder.glob("*/bin")]
+    return shutil.which(name, path=os.pathsep.join(folders))
 
 
 # What nvidia-smi knows and the CUDA runtime does not say: link, ECC, throttling, other processes.
@@ -259,15 +294,8 @@ def _ask_child() -> dict[str, Any]:
     if not sys.executable:
         return {"failed": "there is no interpreter to ask it from (sys.executable is empty)"}
     try:
-        # -P: a file called numpy.py in the current folder must not break the child. -W: the child's warnings are
-        # dropped.
-        result = subprocess.run(
-            [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._machine"],
-            env=environment_of_child(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_TIMEOUT,
-        )
+        # -W: the child's warnings are dropped.
+        result = run_child(python_command("-W", "ignore", "-m", "vecadd._machine"), PROBE_TIMEOUT)
     except subprocess.TimeoutExpired:
         return {"failed": f"the driver did not answer within {PROBE_TIMEOUT:g} s"}
     except OSError as error:
@@ -277,7 +305,7 @@ def _ask_child() -> dict[str, Any]:
     try:
         found = json.loads(result.stdout)
     except ValueError:
-        last = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        last = result.stderr.strip().rpartition("\n")[2]
         return {"failed": f"the process that asked it failed: {last or f'exit status {result.returncode}'}"}
     assert isinstance(found, dict)
     return found

@@ -36,7 +36,8 @@ from zarr.core.sync import sync as wait_for  # in Zarr's own loop, to which fssp
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, ZipStore
 
 from vecadd import _core
-from vecadd._command import UsageError, temporary_name, unknown
+from vecadd._command import UsageError, unknown
+from vecadd._replace import temporary_name
 from vecadd.dask import dask_threads
 from vecadd.files import shape_and_dtype
 

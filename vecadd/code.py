@@ -4,7 +4,6 @@ import json
 import lzma
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 import vecadd
 from vecadd import _carried, _core
+from vecadd._machine import find_cuda_tool
 from vecadd.info import info
 
 # A str that a notebook shows in colours.
@@ -234,13 +234,8 @@ _LABEL = re.compile(r"`\(([.$\w]+)\)")
 
 
 def find_disassembler() -> tuple[str, str] | None:
-    """cuobjdump and nvdisasm, from CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda or this Python's packages; None where
-    one is missing."""
-    homes = (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH"))
-    bins = (str(Path(home, "bin")) for home in homes if home)
-    packages = (str(Path(entry, "nvidia", "cu13", "bin")) for entry in sys.path)
-    folders = os.pathsep.join((*bins, os.environ.get("PATH", ""), "/usr/local/cuda/bin", *packages))
-    cuobjdump, nvdisasm = (shutil.which(name, path=folders) for name in ("cuobjdump", "nvdisasm"))
+    """cuobjdump and nvdisasm; None where one is missing."""
+    cuobjdump, nvdisasm = map(find_cuda_tool, ("cuobjdump", "nvdisasm"))
     return (cuobjdump, nvdisasm) if cuobjdump and nvdisasm else None
 
 

@@ -25,7 +25,6 @@ field that may be ignored needs no new version.
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +34,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UsageError, descriptor, temporary_name
+from vecadd._command import STDOUT, UsageError, descriptor
+from vecadd._replace import naming, replacing, write_all
 from vecadd.tables import SECONDS, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
@@ -212,7 +212,7 @@ def replace_file(path: Path | str, content: str | bytes) -> None:
     written as an escape.
     """
     data = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
-    try:
+    with naming(path):  # a full disk names nothing
         if path == STDOUT:
             binary = getattr(sys.stdout, "buffer", None)
             if binary is None:  # of a notebook
@@ -231,22 +231,8 @@ def replace_file(path: Path | str, content: str | bytes) -> None:
         elif path.exists() and not path.is_file():
             path.write_bytes(data)
         else:
-            _replace_regular_file(path.resolve(), data)
-    except OSError as error:  # which may name the temporary, or nothing where a disk is full
-        error.filename, error.filename2 = str(path), None
-        raise
-
-
-def _replace_regular_file(path: Path, data: bytes) -> None:
-    """The file is closed before it takes the name: some file systems report only then that they have not written."""
-    temporary = temporary_name(path)
-    try:
-        temporary.write_bytes(data)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+            with replacing(path) as opened:
+                write_all(opened, data)
 
 
 # Reading

@@ -4,9 +4,6 @@ The sum is written to a file beside the target that takes its name only when it 
 caller asks for less, on the disk. What is in between, reading, adding and writing, is csrc/files. Inputs are read
 through windows, not mapped: one that shrinks under a mapping is a SIGBUS, and here an error. Mapped, they would save a
 twentieth on tmpfs, and nothing on a disk.
-
-The kernel tells a disk's error once, to the first call that can report it. So no result of a call is ignored between
-the first write and the rename.
 """
 
 import ast
@@ -30,7 +27,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from vecadd import _core
-from vecadd._command import temporary_name
+from vecadd._replace import naming, replacing, write_all
 
 # What numpy.add makes of two operands, before anything is read of them.
 
@@ -284,10 +281,6 @@ __all__ = ["Progress", "add_files"]
 WINDOW = 512 << 10
 FEWEST_THREADS, MOST_THREADS = 2, 16  # one waits for the disk while the other adds; on two processors 4 took longer
 
-# The errors of file systems without unnamed files, or without a way to reserve space.
-_NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
-_NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
-
 Name = str | os.PathLike[str]
 
 
@@ -344,14 +337,29 @@ def _write_sum(
             fortran_order = _fortran_order_of_sum(x, y)
             header = _header(dtype, shape, fortran_order)
             size = math.prod(shape)
-            target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, sync, check))
-            with _naming(Path(out)):
-                _write(target, header, 0)
-            total = Input(Path(out), target, dtype, shape, fortran_order, len(header))
+            path = Path(out)
+            _refuse_target(path)
+            whole = len(header) + size * dtype.itemsize
+            target = stack.enter_context(replacing(path, whole, sync=sync, check=check))
+            with naming(path):
+                write_all(target, header)
+            total = Input(path, target, dtype, shape, fortran_order, len(header))
             if size:
                 _add(x, y, total, window, check, tell, adds=adds)
 
     run_uninterrupted(work, progress)
+
+
+def _refuse_target(path: Path) -> None:
+    """Raises ValueError or PermissionError where the path is a file that is not to be replaced."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path} exists and is not a regular file; it is not replaced")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "exists and is write-protected", str(path))
 
 
 def _header(dtype: np.dtype[Any], shape: tuple[int, ...], fortran_order: bool) -> bytes:
@@ -395,115 +403,3 @@ def _add(x: Input, y: Input, total: Input, window: int, check: Check, tell: Prog
         tell and (lambda done: tell(done, math.prod(total.shape))),
         check.stopped,
     )
-
-
-def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
-    left = memoryview(data)
-    while left:
-        written = os.pwrite(descriptor, left, offset)
-        left, offset = left[written:], offset + written
-
-
-@contextmanager
-def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]:
-    """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception,
-    and ``check``, called when they are written (with ``sync``: on the disk), raises none.
-
-    The file is closed before it takes the name: some file systems (NFS) write, or count a quota, only then.
-    """
-    place = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
-    mode = _mode_of(place)
-    temporary = temporary_name(place)
-    # A folder that may be written but not listed can be named, and cannot be synced.
-    listed = os.access(place.parent, os.R_OK)
-    folder = os.open(place.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)
-    named = False
-    try:
-        with _naming(path):
-            descriptor, named = _create(temporary)
-        try:
-            with _naming(path):
-                if mode is not None:
-                    os.fchmod(descriptor, mode)
-                _reserve(descriptor, size)
-            yield descriptor
-            with _naming(path):
-                if sync:
-                    os.fsync(descriptor)
-                check()
-                if not named:
-                    # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
-                    os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
-                    named = True
-        except BaseException:
-            with suppress(OSError):  # the first error says more
-                os.close(descriptor)
-            raise
-        with _naming(path):
-            os.close(descriptor)
-            temporary.rename(place)
-        named = False
-        if sync and listed:
-            with _naming(place.parent):
-                os.fsync(folder)
-    finally:
-        if named:
-            with suppress(OSError):
-                temporary.unlink()
-        with suppress(OSError):  # no write can fail here
-            os.close(folder)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of the system are said of that path: many calls name none, others a temporary."""
-    try:
-        yield
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-
-
-def _mode_of(path: Path) -> int | None:
-    """The permissions of the file to replace; None without one."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"{path} exists and is not a regular file; it is not replaced")
-    if not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, "exists and is write-protected", str(path))
-    return stat.S_IMODE(status.st_mode)
-
-
-def _create(temporary: Path) -> tuple[int, bool]:
-    """A new file and whether it has its name yet: a file without a name vanishes when its process is killed."""
-    flags = os.O_RDWR | os.O_CLOEXEC
-    if Path("/proc/self/fd").is_dir():  # the name is given through it
-        try:
-            return os.open(temporary.parent, flags | os.O_TMPFILE, 0o666), False
-        except OSError as error:
-            if error.errno not in _NO_TMPFILE:
-                raise
-    return os.open(temporary, flags | os.O_CREAT | os.O_EXCL, 0o666), True
-
-
-def _reserve(descriptor: int, size: int) -> None:
-    """Reserves the disk space, so that a full disk is found before the work and not after it.
-
-    Without a block device under the file, in memory or on another machine, it only checks the free space: on tmpfs one
-    thread would allocate every page, a sixth of the time of the whole addition, and where nothing can be reserved glibc
-    would write a byte of each block.
-    """
-    room = os.fstatvfs(descriptor)
-    if room.f_blocks > 0 and room.f_bavail * room.f_frsize < size:
-        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the sum takes {size} bytes")
-    os.ftruncate(descriptor, size)
-    if os.major(os.fstat(descriptor).st_dev) == 0:
-        return
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-    except OSError as error:
-        if error.errno not in _NO_FALLOCATE:
-            raise

@@ -170,6 +170,21 @@ class Table:
         lines = [line and Line(tuple(line.cells[at] for at in kept), line.style) for line in self.lines]
         return Table(self.title, tuple(self.columns[at] for at in kept), lines)
 
+    def __str__(self) -> str:
+        return "\n".join([self.title, "", *(text for text, _ in table_as_text(self, None)), *self.notes])
+
+    def _repr_html_(self) -> str:
+        """For a notebook; the text of cells is escaped."""
+        lines = [[column.name for column in self.columns], *(line.cells for line in self.lines if line)]
+        tags = ["th", *["td"] * len(self.lines)]
+        rows = (
+            "".join(f"<{tag} style='text-align:left'>{escape(cell)}</{tag}>" for cell in cells)
+            for tag, cells in zip(tags, lines, strict=False)
+        )
+        body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<p>{escape(self.title)}</p><table>{body}</table>{notes}"
+
 
 def prose(name: str, weight: int = 1) -> Column:
     """A column of sentences, which wrap where the table is too wide."""

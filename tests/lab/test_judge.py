@@ -17,8 +17,8 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
+from vecadd._machine import find_cuda_tool
 from vecadd.judge import KINDS, Verdict, command, judge, run, session, verdict
-from vecadd.judge.compile import find_nvcc
 from vecadd.judge.session import GUARD, LINE, GuardedArrays, RejectedError, Session
 from vecadd.judge.verdict import Size
 from vecadd.tables import show_seconds
@@ -67,7 +67,7 @@ def test_a_trick_is_rejected_by_its_name(name: str, file: Callable[[str], Path])
     assert verdict.sizes == ()
 
 
-@pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+@pytest.mark.skipif(find_cuda_tool("nvcc") is None, reason="needs nvcc")
 def test_a_cu_file_that_does_not_compile_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text('extern "C" __global__ void add(float *a) { nothing(a); }')

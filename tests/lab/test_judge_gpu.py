@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import vecadd
+from vecadd._machine import find_cuda_tool
 from vecadd.judge import Verdict, judge
-from vecadd.judge import compile as compiler
 
 pytestmark = pytest.mark.gpu
 
@@ -75,7 +75,7 @@ def test_the_documents_examples_are_accepted(name: str, needs: str | None, runti
         pytest.skip("needs a GPU")
     if needs:
         pytest.importorskip(needs)
-    elif compiler.find_nvcc() is None:
+    elif find_cuda_tool("nvcc") is None:
         pytest.skip("needs nvcc")
     verdict = judge(EXAMPLES / name, sizes=SIZES, rounds=10)
     assert verdict.accepted, shown(verdict)

@@ -6,13 +6,12 @@ before CUDA has a context. No other row of a sweep shows what a process pays onc
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from vecadd._machine import environment_of_child
+from vecadd._machine import python_command, run_child
 
 ROW = "cold_start"  # what a sweep calls it, and vecadd.bench.recorded
 ELEMENTS = 10**6  # of document 004
@@ -58,17 +57,10 @@ def measure(n: int = ELEMENTS, device: int = 0) -> dict[str, Any]:
 
 def _run(where: str, n: int, device: int) -> dict[str, Any]:
     # -P: modules in the program's own folder have the names of other modules.
-    command = [sys.executable, "-P", str(_PROGRAM), where, str(n), str(device)]
+    command = python_command(str(_PROGRAM), where, str(n), str(device))
     begin = perf_counter()
     try:
-        result = subprocess.run(
-            command,
-            env=environment_of_child(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
+        result = run_child(command, TIMEOUT)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"a cold start on the {where} took longer than {TIMEOUT:g} s") from None
     seconds = perf_counter() - begin

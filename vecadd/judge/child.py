@@ -26,8 +26,7 @@ from vecadd import _core
 from vecadd.bench import probes
 from vecadd.bench.operands import HOST, Pattern
 from vecadd.bench.options import find_dtype
-from vecadd.judge import compile as compiler
-from vecadd.judge.compile import CompileError
+from vecadd.judge.compile import DEFINE, CompileError, ImpossibleError, function_of
 
 # Which functions of the clocks and checkers the contestant's code has replaced. No judgement uses them; code that
 # replaces them means to deceive.
@@ -55,12 +54,6 @@ def watch_functions(arrays: str) -> Callable[[], list[str]]:
 
 # The contestant's code, read in the child: a Python file, a .cu file, or a pickled function.
 
-DEFINE = "define it, or name another by --function"
-
-
-class ImpossibleError(Exception):
-    """The contestant cannot be judged here: something is missing that is not its fault."""
-
 
 def find_conversion(arrays: str) -> Callable[[Any], Any] | None:
     """The function that makes the library's array from a DeviceArray; None if the contestant takes DeviceArrays. Raises
@@ -82,12 +75,7 @@ def load_contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable
         return _unpickled(spec)
     path = Path(spec["path"])
     if path.suffix == ".cu":
-        try:
-            return compiler.function_of(path, spec["function"], f"{gpu['cc_major']}{gpu['cc_minor']}")
-        except compiler.NoFunctionError as error:
-            raise ImpossibleError(f"{path} has {error}: {DEFINE}") from error
-        except compiler.NoCompilerError as error:
-            raise ImpossibleError(str(error)) from error
+        return function_of(path, spec["function"], f"{gpu['cc_major']}{gpu['cc_minor']}")
     module = importlib.util.spec_from_file_location("contestant", path)
     if module is None or module.loader is None:
         raise ImpossibleError(f"{path} is not a Python file")

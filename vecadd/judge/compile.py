@@ -10,15 +10,14 @@ NVRTC compiles no code of the host, and so only the first form.
 """
 
 import ctypes
-import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from vecadd._machine import find_cuda_tool, nvidia_packages
 
 BLOCK = 256
 TIMEOUT = 120.0  # seconds of nvcc
@@ -36,20 +35,19 @@ extern "C" int {function}_launched(const void *a, const void *b, void *out, size
 """
 
 
-class NoCompilerError(Exception):
-    """Neither nvcc nor NVRTC can compile this file here."""
+DEFINE = "define it, or name another by --function"
 
 
-class NoFunctionError(Exception):
-    """The file has no function of that name."""
+class ImpossibleError(Exception):
+    """The contestant cannot be judged here: something is missing that is not its fault."""
 
 
 class CompileError(Exception):
     """The compiler refused the file; its words."""
 
 
-def is_kernel(source: str, function: str) -> bool:
-    """Whether the file's function of that name is a kernel; raises NoFunctionError where there is no such function.
+def is_kernel(source: str, function: str) -> bool | None:
+    """Whether the file's function of that name is a kernel; None where there is no such function.
 
     >>> is_kernel('extern "C" __global__ void add(const float *a) {}', "add")
     True
@@ -58,37 +56,27 @@ def is_kernel(source: str, function: str) -> bool:
     """
     plain = _COMMENT.sub(" ", source)
     found = re.search(rf'extern\s*"C"\s+([^;{{}}()]*(?:\([^()]*\)[^;{{}}()]*)?)\b{re.escape(function)}\s*\(', plain)
-    if not found:
-        raise NoFunctionError(f'no extern "C" function {function}')
-    return "__global__" in found[1]
+    return "__global__" in found[1] if found else None
 
 
 def function_of(path: Path, function: str, capability: str) -> Callable[[Any, Any, Any], None]:
-    """The file's function, to be called with three DeviceArrays. Raises NoFunctionError where it is not there,
-    CompileError for what does not compile, NoCompilerError where nothing is there to compile it."""
+    """The file's function, to be called with three DeviceArrays. Raises ImpossibleError where it is not there or
+    nothing is there to compile it, CompileError for what does not compile."""
     source = path.read_text(encoding="utf-8")
     kernel = is_kernel(source, function)
+    if kernel is None:
+        raise ImpossibleError(f'{path} has no extern "C" function {function}: {DEFINE}')
     architecture = f"sm_{capability}"
-    nvcc = find_nvcc()
+    nvcc = find_cuda_tool("nvcc")
     if nvcc is not None:
         return _by_nvcc(nvcc, path.resolve(), function, kernel=kernel, architecture=architecture)
     if not kernel:
-        raise NoCompilerError(f"{path} has code of the host, and no nvcc is found: install CUDA's, or set CUDA_HOME")
+        raise ImpossibleError(f"{path} has code of the host, and no nvcc is found: install CUDA's, or set CUDA_HOME")
     return _by_nvrtc(source, path, function, architecture)
 
 
-def find_nvcc() -> Path | None:
-    """nvcc of CUDA_HOME, on PATH, where CUDA is usually installed, or in NVIDIA's packages of this Python."""
-    usual = [os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
-    places = [Path(place, "bin", "nvcc") for place in usual if place]
-    places += [path for folder in _packages() for path in folder.glob("*/bin/nvcc")]
-    on_path = shutil.which("nvcc")
-    found = [*places[:1], *([Path(on_path)] if on_path else []), *places[1:]]
-    return next((path for path in found if path.is_file()), None)
-
-
 def shared_library(
-    nvcc: Path, path: Path, function: str, folder: Path, *, kernel: bool, architecture: str
+    nvcc: str, path: Path, function: str, folder: Path, *, kernel: bool, architecture: str
 ) -> tuple[Path, str]:
     """The compiled file, in that folder, and the name of the function in it that takes pointers, n and a stream."""
     source, library = path, folder / "contestant.so"
@@ -97,7 +85,7 @@ def shared_library(
         source.write_text(
             _LAUNCHER.format(path=path, function=function, block=BLOCK), encoding="utf-8", errors="surrogateescape"
         )
-    command = [str(nvcc), "-shared", "-O3", "-std=c++17", "-Xcompiler=-fPIC", f"-arch={architecture}"]
+    command = [nvcc, "-shared", "-O3", "-std=c++17", "-Xcompiler=-fPIC", f"-arch={architecture}"]
     command += ["-o", str(library), str(source)]
     said = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
     if said.returncode:
@@ -106,7 +94,7 @@ def shared_library(
 
 
 def _by_nvcc(
-    nvcc: Path, path: Path, function: str, *, kernel: bool, architecture: str
+    nvcc: str, path: Path, function: str, *, kernel: bool, architecture: str
 ) -> Callable[[Any, Any, Any], None]:
     with tempfile.TemporaryDirectory(prefix="vecadd-judge-") as folder:
         library, name = shared_library(nvcc, path, function, Path(folder), kernel=kernel, architecture=architecture)
@@ -123,7 +111,7 @@ def _by_nvcc(
 
 
 def cubin(source: str, path: Path, architecture: str) -> bytes:
-    """The machine code that NVRTC makes; raises NoCompilerError without one."""
+    """The machine code that NVRTC makes; raises ImpossibleError without one."""
     nvrtc = _nvrtc()
     program = ctypes.c_void_p()
     _call(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), path.name.encode(), 0, None, None))
@@ -170,20 +158,15 @@ def _call(status: int) -> None:
         raise RuntimeError(f"CUDA gave status {status}")
 
 
-def _packages() -> Iterator[Path]:
-    """The folders of NVIDIA's packages, one for each folder that Python imports from."""
-    return (Path(folder, "nvidia") for folder in sys.path if folder)
-
-
 def _nvrtc() -> ctypes.CDLL:
-    found = [str(path) for folder in _packages() for path in folder.glob("*/lib/libnvrtc.so.*")]
+    found = [str(path) for folder in nvidia_packages() for path in folder.glob("*/lib/libnvrtc.so.*")]
     found += [str(path) for path in Path("/usr/local").glob("cuda*/lib*/libnvrtc.so")]
     for name in (*found, "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"):
         try:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise NoCompilerError(
+    raise ImpossibleError(
         "neither nvcc nor NVRTC is found to compile it: install CUDA's toolkit, or pip install nvidia-cuda-nvrtc"
     )
 

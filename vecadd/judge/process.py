@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from vecadd._machine import environment_of_child
+from vecadd._machine import environment_of_child, python_command
 from vecadd.figures import NUMBER, Kind, Whole, check_kinds
 
 CHILD = "vecadd.judge.child"
@@ -55,7 +55,7 @@ class Child:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", CHILD],
+            python_command("-m", CHILD),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,

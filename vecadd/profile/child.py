@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vecadd import _core
+from vecadd._machine import python_command
 from vecadd.bench.operands import DEVICE, HOST, PINNED, Buffers, MemoryKind, Pattern
 from vecadd.bench.options import find_dtype
 from vecadd.model.theory import with_parameters
@@ -47,9 +48,8 @@ class ProfiledRung:
         return asdict(self) | {"params": dict(self.params)}
 
     def command(self) -> list[str]:
-        """The command that the profiler starts. -P: a file called numpy.py in the current folder must not break the
-        child."""
-        return [sys.executable, "-P", "-m", "vecadd.profile.child", json.dumps(self.as_dict())]
+        """The command that the profiler starts."""
+        return python_command("-m", "vecadd.profile.child", json.dumps(self.as_dict()))
 
 
 WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded

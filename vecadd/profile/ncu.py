@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vecadd._machine import environment_of_child
+from vecadd._machine import run_child
 from vecadd.profile import metrics
 from vecadd.profile.child import FAILED, ProfiledRung
 
@@ -252,15 +252,7 @@ def _read_page(tool: Path, report: Path, page: str) -> str:
 
 def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
     try:
-        return subprocess.run(
-            command,
-            env=environment_of_child(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT,
-        )
+        return run_child(command, TIMEOUT)
     except subprocess.TimeoutExpired:
         raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
 

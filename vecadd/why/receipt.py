@@ -7,7 +7,6 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -164,22 +163,12 @@ class Receipt:
             screen.say(f"why: {self.heading()}")
 
     def __str__(self) -> str:
-        table = self.table()
-        return "\n".join([table.title, *("  ".join(line.cells) for line in table.lines if line), *table.notes])
+        return str(self.table())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        table = self.table()
-        head = "".join(f"<th style='text-align:left'>{escape(column.name)}</th>" for column in table.columns)
-        rows = (
-            "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line.cells)
-            for line in table.lines
-            if line
-        )
-        body = "".join(f"<tr>{cells}</tr>" for cells in rows)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
-        return f"<p>{escape(table.title)}</p><table><tr>{head}</tr>{body}</table>{notes}"
+        return self.table()._repr_html_()
 
 
 def stop(tell: Callable[[str], object] = lambda what: None) -> Receipt:
