@@ -151,14 +151,22 @@ sum_stream_clear(struct sum_stream *stream)
 }
 
 static PyObject *
-new_device_array(struct module_state *state, const struct device_shape *expected, int device, struct sum_stream *stream)
+new_device_array(struct module_state *state, const struct device_shape *expected, int device, struct sum_stream *stream,
+                 struct owned_operand *result)
 {
     if (!stream->found && later_stream_find(&stream->later, stream->stream, device, stream->given, stream->objects,
                                             ROLE_COUNT, stream->lists) < 0)
         return NULL;
     stream->found = true;
-    return device_array_new(state, device, &stream->later, expected->dtype, expected->ndim, expected->shape,
-                            expected->strides);
+    PyObject *made = device_array_new(state, device, &stream->later, expected->dtype, expected->ndim, expected->shape,
+                                      expected->strides);
+    if (made) {
+        const struct device_array *array = (struct device_array *)made;
+        result->operand = operand_of_sum(expected, device, array->data, device_array_home(array));
+        /* Allocated on `stream`, which waits for the legacy one by itself. */
+        result->operand.has_stream = result->operand.stream != NULL;
+    }
+    return made;
 }
 
 PyObject *
@@ -166,24 +174,25 @@ device_result(struct module_state *state, const struct owned_operand *like, cons
               int device, struct sum_stream *stream, struct tensor_form *form, struct owned_operand *result)
 {
     PyObject *made = NULL;
+    result->exported = result->count_writes = NULL; /* new memory: no earlier write to count */
+    result->library = NULL;
+    result->needs_keepalive = false;
     if (like->library && stream->stream == like->operand.stream) {
         made = torch_empty_like(state, like, expected, form, result);
         if (!made && !PyErr_Occurred() && is_like(expected, like))
-            made = cupy_empty_like(state, like, result);
+            made = cupy_empty_like(state, like, expected, result);
         if (made || PyErr_Occurred())
             return made;
     }
     made = library_result(like, expected, stream->stream);
-    const bool own = made && Py_IsNone(made);
-    if (own) {
-        Py_DECREF(made);
-        made = new_device_array(state, expected, device, stream);
-    }
     if (!made)
         return NULL;
+    if (Py_IsNone(made)) {
+        Py_DECREF(made);
+        return new_device_array(state, expected, device, stream, result);
+    }
+    /* Python code of the library made it, so it is read and checked as any other operand. */
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
-    if (found > 0 && own && result->operand.stream == NULL)
-        result->operand.has_stream = false; /* allocated on `stream`, which waits for the legacy one by itself */
     if (found > 0 && operand_is_expected(&result->operand, expected))
         return made;
     if (found > 0)

@@ -43,7 +43,8 @@ void sum_stream_clear(struct sum_stream *stream);
 
 /* A new array of the expected dtype, shape and order, in the library of the operand `like` if that can make one, else a
  * DeviceArray on `device`. It may be written in the order of `stream`. `form` is for callers that make many arrays,
- * else NULL. Its operand goes to *result, which the caller clears. */
+ * else NULL. Its operand, whose shape is `expected`'s own, goes to *result, which the caller clears. It is known from
+ * the request; only an array that Python code of the library made is read as an operand. */
 PyObject *device_result(struct module_state *state, const struct owned_operand *like,
                         const struct device_shape *expected, int device, struct sum_stream *stream,
                         struct tensor_form *form, struct owned_operand *result);

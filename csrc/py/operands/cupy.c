@@ -245,7 +245,8 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
 }
 
 PyObject *
-cupy_empty_like(struct module_state *state, const struct owned_operand *like, struct owned_operand *result)
+cupy_empty_like(struct module_state *state, const struct owned_operand *like, const struct device_shape *expected,
+                struct owned_operand *result)
 {
     const struct cupy_kind *kind = state->cupy;
     struct status status;
@@ -259,12 +260,7 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
     if (made && (PyObject *)Py_TYPE(made) == kind->type) {
-        /* All but the pointer is as requested. */
-        *result = *like;
-        for (int i = 0; i < like->operand.ndim; i++)
-            result->extents[i] = like->operand.shape[i];
-        result->operand.shape = result->extents;
-        result->operand.writable = true;
+        result->operand = operand_of_sum(expected, like->operand.device, NULL, like->operand.stream);
         if (read_data(kind, made, NULL, &result->operand)) {
             result->exported = Py_NewRef(made);
             result->library = like->library;

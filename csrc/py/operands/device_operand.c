@@ -73,6 +73,25 @@ operand_is_expected(const struct operand *operand, const struct device_shape *ex
     return is;
 }
 
+struct operand
+operand_of_sum(const struct device_shape *expected, int device, void *data, void *stream)
+{
+    struct operand sum = {.data = data,
+                          .size = 1,
+                          .dtype = expected->dtype,
+                          .place = PLACE_DEVICE,
+                          .device = device,
+                          .writable = true,
+                          .has_stream = true,
+                          .stream = stream,
+                          .ndim = expected->ndim,
+                          .shape = expected->shape,
+                          .strides = expected->strides};
+    for (int i = 0; i < expected->ndim; i++)
+        sum.size *= (size_t)expected->shape[i];
+    return sum;
+}
+
 int
 device_operand_measure(const char *what, struct owned_operand *result)
 {

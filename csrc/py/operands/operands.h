@@ -180,8 +180,9 @@ struct tensor_form {
 };
 void tensor_form_clear(struct tensor_form *form);
 
-/* A new contiguous tensor in place of a plain torch.Tensor, allocated for torch's current stream and described in
- * *result (to be cleared). `form` may be NULL. NULL where vecadd.interop has to make it, or with an exception set. */
+/* A new tensor in C order in place of a plain torch.Tensor, allocated for torch's current stream. Sets the operand,
+ * object and library of *result. `form` may be NULL. NULL where vecadd.interop has to make it, or with an exception
+ * set. */
 PyObject *torch_empty_like(const struct module_state *state, const struct owned_operand *like,
                            const struct device_shape *shape, struct tensor_form *form, struct owned_operand *result);
 
@@ -189,7 +190,8 @@ PyObject *torch_empty_like(const struct module_state *state, const struct owned_
 int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                       struct owned_operand *result);
 int cupy_library_fill(struct module_state *state, PyObject *object, const struct library *library);
-PyObject *cupy_empty_like(struct module_state *state, const struct owned_operand *like, struct owned_operand *result);
+PyObject *cupy_empty_like(struct module_state *state, const struct owned_operand *like,
+                          const struct device_shape *expected, struct owned_operand *result);
 
 void device_operand_clear(struct owned_operand *operand);
 
@@ -207,6 +209,9 @@ bool operand_is(const struct operand *operand, enum dtype dtype, int ndim, const
 
 /* Whether an operand has the dtype, shape and memory order expected of a sum. */
 bool operand_is_expected(const struct operand *operand, const struct device_shape *expected);
+
+/* A new sum as it was requested: known without reading it. Its shape and strides are `expected`'s own. */
+struct operand operand_of_sum(const struct device_shape *expected, int device, void *data, void *stream);
 
 struct host_sum {
     enum dtype dtype;

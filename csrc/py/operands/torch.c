@@ -592,11 +592,11 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
 {
     const struct torch_kind *kind = like->exported ? torch_kind_of(state, like->exported) : NULL;
     const struct operand *operand = &like->operand;
-    struct operand_reader reader = {.torch_stream = {operand->device + 1, operand->stream}};
+    struct operand sum = operand_of_sum(expected, operand->device, NULL, operand->stream);
     struct tensor_form own;
     struct status status;
     int device;
-    if (!kind || !kind->empty_strided || expected->dtype != operand->dtype || operand->size == 0)
+    if (!kind || !kind->empty_strided || sum.dtype != operand->dtype || sum.size == 0 || sum.strides)
         return NULL;
     if (!(form && form->arguments) && (device_current(&device, &status) < 0 || device != operand->device))
         return NULL;
@@ -605,12 +605,11 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
     tensor_form_clear(&own);
     struct dl_tensor tensor;
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && kind->exchange->tensor_from_object(made, &tensor) == 0 &&
-        torch_describe(kind, &tensor, &reader, result) && result->operand.device == operand->device &&
-        operand_is_expected(&result->operand, expected)) {
+        tensor.data && tensor.device.id == operand->device) {
+        sum.data = (char *)tensor.data + tensor.byte_offset; /* all else is as requested */
+        result->operand = sum;
         result->exported = Py_NewRef(made);
         result->library = kind->library;
-        result->count_writes = NULL; /* new memory: no earlier write to count */
-        result->needs_keepalive = false;
         return made;
     }
     Py_XDECREF(made);
