@@ -66,4 +66,4 @@ LIMITS = Limits(
 
 def expect(name, n, dtype="float32", limits=LIMITS, gpu=H200, facts=None, block=0, footprint=None, **params):
     """Seconds that `vecadd.model` expects of that rung; ``params`` are the rung's own."""
-    return model.expected(RUNGS[name], facts, gpu, limits, dtype, n, params, block=block, footprint=footprint)
+    return model.predict(RUNGS[name], facts, gpu, limits, dtype, n, params, block=block, footprint=footprint).seconds

@@ -502,7 +502,7 @@ def test_sizes_fit_twelve_times_into_four_fifths_of_the_memory() -> None:
 
 
 def test_operands_may_be_asked_to_be_on_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    def begin(spec: Any) -> Any:
+    def begin() -> Any:
         raise RuntimeError("it has begun")
 
     monkeypatch.setattr(run, "Child", begin)

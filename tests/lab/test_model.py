@@ -386,7 +386,7 @@ def test_the_launch_itself_may_be_described_by_the_runtime(device):
     for rung in DEVICE_RUNGS:
         if rung["min_cc"] <= 10 * gpu["cc_major"]:
             facts = _core.rung_facts(rung["name"], rung["dtypes"][0], 2**20)
-            assert model.expected(rung, facts, gpu, LIMITS, rung["dtypes"][0], 2**20, {}) > LIMITS.kernel
+            assert model.predict(rung, facts, gpu, LIMITS, rung["dtypes"][0], 2**20, {}).seconds > LIMITS.kernel
 
 
 def test_what_is_in_the_l2_comes_sooner():
@@ -521,7 +521,7 @@ def test_no_recorded_transfer_is_faster_and_full_ones_of_page_locked_memory_are_
         if not rung or not row.seconds or rung["stages"] == "shared":
             continue
         chosen = row.params.get("parameters", {})
-        ratios.append(row.seconds / model.expected(rung, None, gpu, limits, row.dtype, row.n, chosen))
+        ratios.append(row.seconds / model.predict(rung, None, gpu, limits, row.dtype, row.n, chosen).seconds)
         if row.n == 2**28 and row.params["memory"] == "pinned":
             (with_allocations if rung["allocates"] else full).append(ratios[-1])
     assert len(ratios) > 150

@@ -162,10 +162,10 @@ def _expect_device(row: Series, gpu: Gpu, limits: Limits) -> Expected | None:
     (n,) = parse_sizes(row.name.removeprefix("add "))
     tuned = next(rung for rung in _core.rungs() if rung["name"] == "tuned")
     try:
-        seconds = model.expected(tuned, None, asdict(gpu), model.Limits.of(limits), str(DTYPE), n, {})
+        found = model.predict(tuned, None, asdict(gpu), model.Limits.of(limits), str(DTYPE), n, {})
     except ValueError:  # a probe has failed, or the driver hides the GPU's clock
         return None
-    gbps = model.bytes_moved(n, DTYPE.itemsize) / seconds / 1e9
+    gbps = model.bytes_moved(n, DTYPE.itemsize) / found.seconds / 1e9
     return Expected(gbps, SHARES["device add"], "vecadd.model, from the probes of the same run")
 
 

@@ -52,7 +52,7 @@ class EndedError(Exception):
 class Child:
     """The process; a context that ends it. It runs foreign code with this user's rights: a process is no sandbox."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self) -> None:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
         self._process = subprocess.Popen(
             python_command("-m", CHILD),
@@ -63,7 +63,6 @@ class Child:
             start_new_session=True,
         )
         self._rest = b""
-        self._spec = dict(spec)
 
     def __enter__(self) -> "Child":
         return self
@@ -75,10 +74,6 @@ class Child:
                 if pipe:
                     pipe.close()
         self._printed.close()
-
-    def begin(self, timeout: float) -> dict[str, Any]:
-        """Tells the child what it is to judge, and gives its first answer."""
-        return self.ask(timeout, **self._spec)
 
     def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
         """The child's answer; raises EndedError where none comes within ``timeout`` seconds."""

@@ -159,9 +159,9 @@ def judge(
     checked: list[str] = []
     gpu: dict[str, Any] = {"name": "a GPU"}
     try:
-        with Child(spec) as child:
+        with Child() as child:
             tell(f"reading {spec['name']}")
-            begun = _refuse_impossible(child.begin(timeout))
+            begun = _refuse_impossible(child.ask(timeout, **spec))
             if "uncompiled" in begun:
                 raise RejectedError("does not compile", begun["uncompiled"])
             if "raised" in begun:
@@ -238,8 +238,8 @@ def _advise(
 def _probe_limits(timeout: float, tell: Tell) -> dict[str, Any]:
     """The limits of this GPU, from a process without foreign code."""
     tell("probing the GPU")
-    with Child({"ask": "probes"}) as child:
-        limits: dict[str, Any] = _refuse_impossible(child.begin(timeout))["limits"]
+    with Child() as child:
+        limits: dict[str, Any] = _refuse_impossible(child.ask(timeout, ask="probes"))["limits"]
     return limits
 
 

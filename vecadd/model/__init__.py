@@ -22,7 +22,7 @@
 
 from vecadd.model.advice import Advice, advise
 from vecadd.model.limits import Curve, Limits, Loaded
-from vecadd.model.predict import expected, predict, product_operations
+from vecadd.model.predict import predict, product_operations
 from vecadd.model.theory import (
     Gpu,
     Occupancy,
@@ -52,7 +52,6 @@ __all__ = [
     "bytes_in_flight",
     "bytes_moved",
     "bytes_needed",
-    "expected",
     "occupancy",
     "overlap",
     "predict",

@@ -1,10 +1,10 @@
 """What the probes of a run measured, as the model takes it: seconds, bytes a second, and seconds by bytes."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 # The memory under load: how many bytes a second it moves by the bytes in flight.
 #
@@ -115,35 +115,6 @@ class Loaded:
         return 1 / (1 / x - part * (1 / x - 1 / to_x))
 
 
-# What each part of the "limits" of a result file's meta has; rates are kept there in GB/s, times in seconds.
-_PARTS: Mapping[str, tuple[str, ...]] = {
-    "device": ("read", "write", "copy", "l2_read", "l2_write"),
-    "launch": (
-        *("kernel", "block", "turnaround", "queued", "node", "issued", "waited", "table", "job", "waiting"),
-        *("triggering", "triggering_node", "triggering_block", "programmatic_issued", "released"),
-    ),
-    "latency": ("l1", "l2", "page", "dram", "stream", "atomic"),
-    "link": ("to_device", "to_host", "both"),
-    "crew": ("wake", "wake_one"),
-}
-_RATES = ("device", "link")
-_PLACES: Mapping[str, tuple[str, str]] = {
-    "threads": ("crew", "threads"),
-    **{
-        name: (part, f"{name}_gbps" if part in _RATES else f"{name}_seconds")
-        for part, names in _PARTS.items()
-        for name in names
-    },
-}
-
-# Lists of seconds, each beside the list "bytes" of its part.
-_CURVES: Mapping[str, tuple[str, str]] = {
-    "fresh_node": ("launch", "fresh_node_seconds"),
-    "host_add": ("crew", "add_seconds"),
-    "host_add_one": ("crew", "add_one_seconds"),
-}
-
-
 @dataclass(frozen=True)
 class Curve:
     """Seconds by bytes, as probed at some sizes, smallest first: ``points`` of (bytes, seconds). It is linear between
@@ -186,6 +157,15 @@ class Curve:
         return y + (nbytes - x) * max(0.0, to_y - y) / (to_x - x)
 
 
+# Limits by the part of the "limits" of a result file's meta that has them, under the name of the field or another one.
+OfDevice = Annotated[float | None, "device"]
+OfLink = Annotated[float | None, "link"]
+OfLaunch = Annotated[float | None, "launch"]
+OfLatency = Annotated[float | None, "latency"]
+OfCrew = Annotated[float | None, "crew"]
+_RATES = ("device", "link")  # parts that have GB/s; the others have seconds
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits of a machine, by probes. A limit that a run did not probe is None, and raises ValueError when the
@@ -195,41 +175,43 @@ class Limits:
     True
     """
 
-    read: float | None = None  # bytes a second: the memory, read and nothing else
-    write: float | None = None
-    copy: float | None = None  # half read, half written
-    l2_read: float | None = None
-    l2_write: float | None = None
-    kernel: float | None = None  # seconds: an empty kernel, by the clock of the device rungs
-    block: float | None = None  # for each block that starts
-    turnaround: float | None = None  # from the end of a block to the work of the next in its place
-    queued: float | None = None  # from kernel to kernel of a queue
-    node: float | None = None  # from kernel to kernel of a graph
-    issued: float | None = None  # of the host, for a launch
-    l1: float | None = None  # of a load that the next waits for
-    l2: float | None = None
-    page: float | None = None  # found in the L2, in a page that was not used for long
-    dram: float | None = None
-    stream: float | None = None  # of a round of a block's loads from two arrays side by side, from DRAM
-    atomic: float | None = None  # of one atomic addition to an address that a block adds to
-    to_device: float | None = None  # bytes a second: of the link, alone
-    to_host: float | None = None
-    both: float | None = None  # both ways at once, in sum
-    waited: float | None = None  # seconds of the host: of a kernel on an idle stream, until it is done
-    table: float | None = None  # of a table of one job that is written, copied and launched for
-    job: float | None = None  # of each further job
-    waiting: float | None = None  # from kernel to kernel of a queue of programmatic launches
-    triggering: float | None = None  # where each lets the next begin early
-    triggering_node: float | None = None  # in a graph
-    triggering_block: float | None = None  # for each block of them that starts
-    programmatic_issued: float | None = None  # of the host, for a programmatic launch
-    released: float | None = None  # from the end of a graph's kernel to the work of the next, which waited for it
-    threads: float | None = None  # of the host, that an addition may use
-    wake: float | None = None  # seconds until they all answer after a rest
-    wake_one: float | None = None  # until a single one does
-    fresh_node: Curve | None = None  # from kernel to kernel of a graph, by bytes that each moves, in no cache before
-    host_add: Curve | None = None  # by bytes of an array: the best addition of the host's threads
-    host_add_one: Curve | None = None  # of one of them
+    read: OfDevice = None  # bytes a second: the memory, read and nothing else
+    write: OfDevice = None
+    copy: OfDevice = None  # half read, half written
+    l2_read: OfDevice = None
+    l2_write: OfDevice = None
+    kernel: OfLaunch = None  # seconds: an empty kernel, by the clock of the device rungs
+    block: OfLaunch = None  # for each block that starts
+    turnaround: OfLaunch = None  # from the end of a block to the work of the next in its place
+    queued: OfLaunch = None  # from kernel to kernel of a queue
+    node: OfLaunch = None  # from kernel to kernel of a graph
+    issued: OfLaunch = None  # of the host, for a launch
+    l1: OfLatency = None  # of a load that the next waits for
+    l2: OfLatency = None
+    page: OfLatency = None  # found in the L2, in a page that was not used for long
+    dram: OfLatency = None
+    stream: OfLatency = None  # of a round of a block's loads from two arrays side by side, from DRAM
+    atomic: OfLatency = None  # of one atomic addition to an address that a block adds to
+    to_device: OfLink = None  # bytes a second: of the link, alone
+    to_host: OfLink = None
+    both: OfLink = None  # both ways at once, in sum
+    waited: OfLaunch = None  # seconds of the host: of a kernel on an idle stream, until it is done
+    table: OfLaunch = None  # of a table of one job that is written, copied and launched for
+    job: OfLaunch = None  # of each further job
+    waiting: OfLaunch = None  # from kernel to kernel of a queue of programmatic launches
+    triggering: OfLaunch = None  # where each lets the next begin early
+    triggering_node: OfLaunch = None  # in a graph
+    triggering_block: OfLaunch = None  # for each block of them that starts
+    programmatic_issued: OfLaunch = None  # of the host, for a programmatic launch
+    released: OfLaunch = None  # from the end of a graph's kernel to the work of the next, which waited for it
+    threads: Annotated[float | None, "crew", "threads"] = None  # of the host, that an addition may use
+    wake: OfCrew = None  # seconds until they all answer after a rest
+    wake_one: OfCrew = None  # until a single one does
+    # From kernel to kernel of a graph, by bytes that each moves, in no cache before.
+    fresh_node: Annotated[Curve | None, "launch"] = None
+    # By bytes of an array: the best addition of the host's threads, and of one of them.
+    host_add: Annotated[Curve | None, "crew", "add_seconds"] = None
+    host_add_one: Annotated[Curve | None, "crew", "add_one_seconds"] = None
     loaded: Loaded | None = None  # the memory's rate by bytes in flight
 
     @classmethod
@@ -239,9 +221,13 @@ class Limits:
         >>> vecadd.model.Limits.of({"device": {"read_gbps": 4500}}).read
         4500000000000.0
         """
-        found = {name: meta_limits.get(part, {}).get(key) for name, (part, key) in _PLACES.items()}
-        known: dict[str, Any] = {name: _unit(name) * value for name, value in found.items() if value is not None}
-        known |= {name: _curve(meta_limits.get(part, {}), key) for name, (part, key) in _CURVES.items()}
+        known: dict[str, Any] = {}
+        for name, part, key in _places():
+            found = meta_limits.get(part, {})
+            if isinstance(value := found.get(key), list):
+                known[name] = Curve(tuple(zip(found["bytes"], value, strict=False))) if value else None
+            elif value is not None:
+                known[name] = (1e9 if part in _RATES else 1.0) * value
         if under_load := meta_limits.get("loaded"):
             rates = (1e9 * gbps for gbps in under_load["gbps"])
             known["loaded"] = Loaded.through(zip(under_load["bytes_in_flight"], rates, strict=True))
@@ -283,7 +269,7 @@ class Limits:
         >>> vecadd.model.Limits().lack("dram")
         "this run did not measure dram: its meta has no limits['latency']['dram_seconds']"
         """
-        part, key = ({**_PLACES, **_CURVES})[name]
+        part, key = next(place for known, *place in _places() if known == name)
         return f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]"
 
     @property
@@ -311,10 +297,9 @@ class Limits:
 RECORDED = Limits(kernel=4.5e-6, queued=1.6e-6)
 
 
-def _unit(name: str) -> float:
-    return 1e9 if _PLACES[name][1].endswith("gbps") else 1.0
-
-
-def _curve(part: Mapping[str, Sequence[float]], key: str) -> Curve | None:
-    points = tuple(zip(part.get("bytes", ()), part.get(key, ()), strict=False))
-    return Curve(points) if points else None
+def _places() -> Iterator[tuple[str, str, str]]:
+    """The name of each limit, the part that has it, and its name there."""
+    for limit in fields(Limits):
+        if known := getattr(limit.type, "__metadata__", ()):
+            part, *key = known
+            yield limit.name, part, *(key or [f"{limit.name}_{'gbps' if part in _RATES else 'seconds'}"])

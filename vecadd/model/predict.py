@@ -203,32 +203,6 @@ def product_operations(rows: int, columns: int, inner: int) -> int:
     return 2 * rows * columns * inner
 
 
-def expected(
-    rung: Mapping[str, Any],
-    facts: Mapping[str, Any] | None,
-    gpu: Mapping[str, Any],
-    limits: Limits,
-    dtype: str,
-    n: int,
-    params: Mapping[str, int],
-    *,
-    block: int = 0,
-    footprint: int | None = None,
-) -> float:
-    """Seconds that a run of the rung is expected to take, on the clock of its kind; see `predict`.
-
-    >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "naive")
-    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "clock": 2e9, "memory": 140 << 30}
-    >>> limits = vecadd.model.Limits(
-    ...     read=4.5e12, write=4.7e12, l2_read=7.5e12, l2_write=4.7e12, kernel=3e-6, block=6e-10, turnaround=1.4e-7,
-    ...     l1=2e-8, l2=2.7e-7, page=5e-7, dram=6e-7,
-    ... )
-    >>> round(1e6 * vecadd.model.expected(rung, None, h200, limits, "float32", 2**26, {}))       # microseconds
-    287
-    """
-    return predict(rung, facts, gpu, limits, dtype, n, params, block=block, footprint=footprint).seconds
-
-
 def predict(
     rung: Mapping[str, Any],
     facts: Mapping[str, Any] | None,

@@ -1,9 +1,7 @@
 """The receipt: the lines of a program whose additions took longest, each with its reason and what mends it."""
 
-import shlex
 import sys
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -11,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import target
 from vecadd.bench import machine
 from vecadd.figures import write_json
 from vecadd.info import info
@@ -239,10 +236,12 @@ _HANDLED = "custom_exceptions"
 
 
 def register_magic(shell: Any) -> None:
-    """Gives the shell the cell magic ``%%why``; a file's name after it gets the receipt as JSON."""
+    """Gives the shell the cell magic ``%%why``, which gives the receipt."""
 
     def why(line: str, cell: str) -> Receipt | None:
-        file = _read_file_name(line)
+        usage_error: type[Exception] = import_module("IPython.core.error").UsageError  # the shell shows it as one line
+        if line.strip():
+            raise usage_error(f"%%why takes nothing after it, not {line.strip()}; its receipt has save(file)")
         receipt: Receipt | None = None
         wrong: str | None = None
         recording.start()
@@ -253,19 +252,17 @@ def register_magic(shell: Any) -> None:
             try:
                 receipt = stop()
             except RuntimeError as why_not:  # the cell has ended it
-                wrong = f"there is no receipt: {why_not}"
+                wrong = f"%%why: there is no receipt: {why_not}"
         for error in errors:  # those after which the cell went on, as after %run
             if error[1] not in (ran.error_before_exec, ran.error_in_exec):
                 shell.showtraceback(error)
-        if receipt:
-            wrong = _save(receipt, file, line)
-        if receipt and (wrong or not ran.success):  # a cell that fails shows no result
+        if receipt and not ran.success:  # a cell that fails shows no result
             import_module("IPython.display").display(receipt)
         if wrong and not ran.success:
-            print(f"%%why: {wrong}", file=sys.stderr)
+            print(wrong, file=sys.stderr)
         ran.raise_error()
         if wrong:
-            raise _usage_error(wrong)
+            raise usage_error(wrong)
         return receipt
 
     shell.register_magic_function(why, "cell", "why")
@@ -274,25 +271,6 @@ def register_magic(shell: Any) -> None:
 def unregister_magic(shell: Any) -> None:
     """Takes it away again."""
     shell.magics_manager.magics["cell"].pop("why", None)
-
-
-def _read_file_name(line: str) -> Path | str | None:
-    """The file that the line names, if any: asked before the cell runs, which may change to another folder."""
-    try:
-        names = shlex.split(line)
-        if len(names) > 1:
-            raise ValueError(f"{len(names)} names are given")
-    except ValueError as error:
-        raise _usage_error(
-            f"{line.strip()}: {error}; %%why takes the name of one file, in quotes where it has spaces, or none"
-        ) from None
-    if not names:
-        return None
-    try:
-        file = target(names[0])
-    except ArgumentTypeError as error:
-        raise _usage_error(str(error)) from None
-    return Path.cwd() / file if isinstance(file, Path) else file
 
 
 @contextmanager
@@ -313,20 +291,3 @@ def _keep_errors(shell: Any) -> Iterator[list[Any]]:
         for name in silent:
             own.pop(name, None)
         own.update(before)
-
-
-def _save(receipt: Receipt, file: Path | str | None, line: str) -> str | None:
-    """Writes the receipt; what is wrong and what to do where the file cannot be written."""
-    try:
-        if file is not None:
-            receipt.save(file)
-    except (OSError, ValueError) as error:  # ValueError: the cell has closed stdout
-        why_not = getattr(error, "strerror", None) or error
-        return f"{line.strip()}: the receipt is not written: {why_not}; name a file that can be written"
-    return None
-
-
-def _usage_error(message: str) -> Exception:
-    """The shell shows it as one line."""
-    error: Exception = import_module("IPython.core.error").UsageError(f"%%why: {message}")
-    return error

@@ -18,7 +18,7 @@ from vecadd.bench.run import DEFAULT_DTYPES, DEFAULT_SIZES, ON_DEVICE, ON_THE_WA
 from vecadd.bench.steps import Step
 from vecadd.bench.timing import Cell
 from vecadd.figures import Figure, Run
-from vecadd.model import Limits, expected
+from vecadd.model import Limits, predict
 from vecadd.tables import Table, columns, prose, show_gain, show_rate, show_seconds, show_size
 
 BRIEF_SIZES = (2**16, 2**20, 2**24)
@@ -162,7 +162,8 @@ def _add_model(
         if rung["stages"] != "shared":
             parameters = figure.params.get("parameters", {})
             with suppress(ValueError):
-                more["model_seconds"] = expected(rung, None, gpu, Limits.of(limits), figure.dtype, figure.n, parameters)
+                expected = predict(rung, None, gpu, Limits.of(limits), figure.dtype, figure.n, parameters)
+                more["model_seconds"] = expected.seconds
             if theory and figure.seconds:
                 more["link_fraction"] = 2 * figure.bytes / 3 / theory / figure.seconds
         found.append(figure.with_params(**more))
