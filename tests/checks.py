@@ -12,9 +12,11 @@ from conftest import child_environment
 
 from vecadd import _machine, cli
 from vecadd.bench import machine, probes, timing
-from vecadd.check import document, findings, measure
-from vecadd.check.document import make_figure
-from vecadd.check.measure import GROUPS, Expected
+from vecadd.check import findings, measure, outputs
+from vecadd.check.findings import make_figure
+from vecadd.check.measure import GROUPS, expect
+from vecadd.figures import CHECK, CHECK_VERSION, Figure
+from vecadd.figures import Check as CheckRun
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -37,13 +39,11 @@ QUIET: dict[str, Any] = {
 
 
 def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
-    """A file of an earlier check: kind, name and figure of its rows, of the first GPU or of it and another."""
+    """A file of an earlier check: kind, name and figure of what it measured, of the first GPU or of it and another."""
     found = []
     for kind, name, value in figures.values():
-        what, to, target = name.partition(" to GPU ")
-        where = "host" if kind == "host" else f"gpu 0 to gpu {target}" if to else "gpu 0"
-        group = GROUPS.get(kind, kind)  # type: ignore[call-overload]
-        found.append(row_of_check(f"{group}/{where}/{what}", value))
+        where = "host" if kind == "host" else "gpu 0 to gpu 1" if kind == "pair" else "gpu 0"
+        found.append(row_of_check(f"{GROUPS.get(kind, kind)}/{where}/{name}", value))
     path.write_text(json.dumps(content_of_check(found)))
     return path
 
@@ -55,8 +55,8 @@ def row_of_check(id: str, value: float | None, unit: str = "GB/s", severity: str
 def content_of_check(findings: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
     """What a file of a check has at least."""
     return {
-        "schema": document.SCHEMA,
-        "schema_version": document.SCHEMA_VERSION,
+        "schema": CHECK,
+        "schema_version": CHECK_VERSION,
         "status": "passed",
         "host": "there",
         "time": "2026-11-01T12:00:00+00:00",
@@ -113,23 +113,36 @@ def of_id(content: dict[str, Any], id: str) -> dict[str, Any]:
     return dict(found)
 
 
+def measured_of(*figures: Figure, **more: Any) -> measure.Measured:
+    return measure.Measured(figures={figure.name: figure for figure in figures}, **more)
+
+
+def figure_of(kind: str, what: str, *rounds: float, passes: tuple[float, float] | None = None, **more: Any) -> Figure:
+    """What these rounds have measured. ``passes`` is what is expected of it: a reference, and the share that passes."""
+    measured = measure.Measured()
+    where = {name: more.pop(name) for name in ("gpu", "to") if name in more}
+    for value in rounds or (None,):
+        measured.add(kind, what, value, **where)
+    (figure,) = (replace(each, **more) for each in measured.figures.values())
+    return expect(figure, *passes, "") if passes else figure
+
+
 NASTY = 'a "quoted" <b>path</b>\\with\na line & more'
 
 
-def graded() -> dict[str, Any]:
-    """The file of a check of a machine with an H200, with a finding of every severity."""
+def graded() -> CheckRun:
+    """A check of a machine with an H200, with a finding of every severity."""
     here = replace(this_machine(), gpus=(H200,))
-    measured = measure.Measured()
-    for value in (4470.0, 4400.0, 4480.0):
-        measured.add("device", "read", "GB/s", value)
-    measured.add("launch", "empty kernel", "s", 2.9e-6)
-    measured.add("link", "width", "lanes", 8.0)
-    measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
+    measured = measured_of(
+        figure_of("device", "read", 4470.0, 4400.0, 4480.0),
+        figure_of("launch", "empty kernel", 2.9e-6),
+        replace(figure_of("link", "width", 8.0, passes=(16.0, 1.0)), source=NASTY),
+    )
     series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
     soak = make_figure(
         "soak/gpu 0/rate", "rate over the soak", "warning", 3000.0, "GB/s", NASTY, "Look.",
-        interval=(3000.0, 4000.0), expected=(3800.0, inf), source="the first fifth", series=series,
+        interval=(3000.0, 4000.0), expected=(3800.0, inf), source="the first fifth", more={"series": series},
     )  # fmt: skip
     found = findings.find_all(here, QUIET | {"ecc_errors": None}, measured, more=[soak])
     meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
-    return json.loads(json.dumps(document.make_document(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]
+    return outputs.make_check(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)

@@ -20,16 +20,16 @@ from vecadd._command import (
     refuse_shared,
 )
 from vecadd.bench.timing import FEWEST_ROUNDS
-from vecadd.check.document import Check, is_check, read_check
 from vecadd.figures import (
     COMPARISON,
     WRITERS,
+    Check,
     Figure,
     Run,
     less_is_better,
     read_objects,
     replace_file,
-    run_of_content,
+    run_or_check,
     write_json,
 )
 from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
@@ -76,12 +76,8 @@ def read_runs(contents: Mapping[Path, dict[str, Any]]) -> list[Run]:
     for path, content in contents.items():
         if writer := WRITERS.get(str(content.get("schema"))):
             raise ValueError(f"{path} is what {writer} found in result files, and not one itself")
-        if is_check(content):
-            check = read_check(path, content)
-            found.append((check.time.isoformat(), check))
-        else:
-            run = run_of_content(path, content)
-            found.append((str(run.meta.get("date")), run))
+        run = run_or_check(path, content)
+        found.append((run.time.isoformat() if isinstance(run, Check) else str(run.meta.get("date")), run))
     return [run for _, run in sorted(found, key=lambda pair: pair[0])]
 
 

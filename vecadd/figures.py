@@ -16,8 +16,8 @@ of a field that is a list of objects: a row a line. Two recordings then differ b
      ]
     }
 
-`vecadd bench`, `vecadd profile` and the peers write "meta" and "rows" (a `Run`); `vecadd check` and the fuzz program
-write fields of their own in the same form.
+`vecadd bench`, `vecadd profile` and the peers write "meta" and "rows" (a `Run`), `vecadd check` what its schema.json
+describes (a `Check`); the fuzz program writes fields of its own in the same form.
 
 "schema" is the version of what fields mean. It rises where a reader of the version before would misread a file; a new
 field that may be ignored needs no new version.
@@ -29,8 +29,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib.resources.abc import Traversable
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ from vecadd._replace import naming, replacing, write_all
 from vecadd.tables import SECONDS, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
+CHECK, CHECK_VERSION = "vecadd-check", 2  # "schema" and "schema_version" of a check's file
+
+SEVERITIES = ("pass", "info", "warning", "critical", "unknown")
+STATUSES = ("passed", "failed", "unknown")
 
 Range = tuple[float, float]
 
@@ -60,16 +65,22 @@ class Figure:
     limit: float | None = None  # the best possible GB/s, by a probe of the same run
     checked: bool = False
     error: str | None = None
-    # What a check adds; its figures have their id as their name.
-    where: str = ""  # the part of the machine: "gpu 0"
-    measurement: str = ""  # the same for every part
+    # What a check adds; its figures have their id as their name: "device memory/gpu 0/read".
+    measurement: str = ""  # the same for every part of the machine
+    rounds: Sequence[float] = ()  # of which `value` is the median
     interval: Range | None = None  # the lowest and the highest round
+    reference: float | None = None  # of an earlier run, a probe or theory: `expected` is a share of it
     expected: Range | None = None  # the lowest and the highest value that pass; an end without a bound is infinite
     source: str = ""  # of what is expected
-    severity: str = ""  # one of vecadd.check.document.SEVERITIES
+    severity: str = ""  # one of SEVERITIES
     meaning: str = ""
     next: str = ""  # what to do; empty where nothing is to be done
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The part of the machine, of a check's figure: "gpu 0"."""
+        return self.name.split("/")[1] if self.measurement and "/" in self.name else ""
 
     @property
     def seconds(self) -> float | None:
@@ -140,6 +151,19 @@ class Run:
         return replace(self, figures=[figure for figure in self.figures if figure.sweep == name])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Check(Run):
+    """One run of `vecadd check` on one machine; its meta is the field "machine". ``machine_type`` is a line that equal
+    machines share, ``vecadd`` the version and the commit that measured, ``conditions`` what else went on."""
+
+    host: str
+    time: datetime
+    status: str
+    machine_type: str
+    vecadd: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+
+
 def less_is_better(unit: str) -> bool:
     """Whether a machine is the better, the less it has in that unit. In all other units more is better."""
     return unit in SECONDS or unit in ("errors", "words", "processes", "tasks", "°C", "W")
@@ -181,6 +205,40 @@ def row_of_figure(figure: Figure) -> dict[str, Any]:
         "fraction": figure.fraction,
         "checked": figure.checked,
         "error": figure.error,
+    }
+
+
+def content_of_check(check: Check) -> dict[str, Any]:
+    """The content of a check's file."""
+    return {
+        "schema": CHECK,
+        "schema_version": CHECK_VERSION,
+        "status": check.status,
+        "host": check.host,
+        "time": check.time.isoformat(timespec="seconds"),
+        "vecadd": check.vecadd,
+        "machine": check.meta,
+        "machine_type": check.machine_type,
+        "findings": [_finding_of_figure(each) for each in check.figures],
+        "conditions": check.conditions,
+    }
+
+
+def _finding_of_figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "id": figure.name,
+        "measurement": figure.measurement,
+        "where": figure.where,
+        "severity": figure.severity,
+        "value": figure.value,
+        "unit": figure.unit,
+        "interval": figure.interval,
+        "expected": figure.expected and [end if isfinite(end) else None for end in figure.expected],
+        "source": figure.source,
+        "meaning": figure.meaning,
+        "next": figure.next,
+        **figure.more,
+        **({"rounds": figure.rounds} if len(figure.rounds) > 1 else {}),
     }
 
 
@@ -289,11 +347,70 @@ def figure_of_row(row: Mapping[str, Any]) -> Figure:
         n=row["n"],
         params=row["params"],
         value=row["seconds"],
-        spread=_range(row["spread"]),
+        spread=_range("spread", row["spread"], NUMBER),
         bytes=0 if has_no_rate else row["bytes"],
         limit=row["limit_gbps"],
         checked=row["checked"],
         error=row["error"],
+    )
+
+
+def is_check(content: Mapping[str, Any]) -> bool:
+    """Whether the object says that it is a file of the check."""
+    return content.get("schema") == CHECK
+
+
+def run_or_check(path: Path, content: Mapping[str, Any]) -> Run:
+    """The run in that file's content, of a bench or of a check. Raises ValueError, which names the file."""
+    return check_of_content(path, content) if is_check(content) else run_of_content(path, content)
+
+
+def check_of_content(path: Path, content: Mapping[str, Any]) -> Check:
+    """The check in that file's content. Raises ValueError, which names the file and what is wrong with it."""
+    if not is_check(content):
+        raise ValueError(
+            f'{path} is not a file of vecadd check: its "schema" is {json.dumps(content.get("schema"))}, not '
+            f'"{CHECK}"; vecadd check --json FILE writes one'
+        )
+    version = content.get("schema_version")
+    if version != CHECK_VERSION or isinstance(version, bool):
+        raise ValueError(
+            f"{path} is a file of vecadd check of version {json.dumps(version)}; this vecadd reads version "
+            f"{CHECK_VERSION}: install the vecadd that wrote it, or check the machine again"
+        )
+    try:
+        check_kinds("check", content, _CHECK)
+        time = datetime.fromisoformat(content["time"])
+        return Check(
+            meta=content.get("machine") or {},
+            figures=[_figure_of_finding(each) for each in content["findings"]],
+            path=path,
+            host=content["host"],
+            time=time if time.tzinfo else time.replace(tzinfo=UTC),
+            status=content["status"],
+            machine_type=content["machine_type"],
+            vecadd=content.get("vecadd") or {},
+            conditions=content.get("conditions") or {},
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a file of vecadd check: {error}") from error
+
+
+def _figure_of_finding(row: Mapping[str, Any]) -> Figure:
+    return Figure(
+        "check",
+        row["id"],
+        value=row.get("value"),
+        measurement=row["measurement"],
+        rounds=row.get("rounds") or (),
+        interval=_range("interval", row.get("interval"), NUMBER),
+        expected=_range("expected", row.get("expected"), (*NUMBER, NO)),
+        severity=row["severity"],
+        unit=str(row.get("unit") or ""),
+        source=str(row.get("source") or ""),
+        meaning=str(row.get("meaning") or ""),
+        next=str(row.get("next") or ""),
+        more={name: found for name, found in row.items() if name in ("normal", "series")},
     )
 
 
@@ -341,13 +458,13 @@ def checked_fields(path: Path | Traversable, content: Mapping[str, Any]) -> dict
     return {name: value for name, value in content.items() if name != "schema"}
 
 
-def _range(found: Any) -> Range | None:
-    """Raises TypeError or ValueError where it is something else than two numbers, or null."""
+def _range(name: str, found: Any, ends: tuple[type, ...]) -> Range | None:
+    """An end that is null is open. Raises TypeError or ValueError where it is something else than two ends, or null."""
     if found is None:
         return None
-    check_kinds("spread", found, [NUMBER])
+    check_kinds(name, found, [ends])
     low, high = found
-    return low, high
+    return -inf if low is None else low, inf if high is None else high
 
 
 # Kinds of values. A file that was written by hand, or damaged, is refused by its name when it is read, and not by the
@@ -368,12 +485,16 @@ class Columns(dict[str, Any]):
 
 
 class Positive(tuple[type, ...]):
-    """Types, whose numbers are above zero."""
+    """Types, whose numbers are above zero and whose texts are not empty."""
+
+
+class OneOf(tuple[str, ...]):
+    """The texts that there are."""
 
 
 # A kind is a type, several types, the kinds of an object's fields, or in a list the kind of each entry; a list of
 # several kinds has as many entries.
-Kind = type | tuple[type, ...] | Mapping[str, Any] | list[Any]
+Kind = type | tuple[type, ...] | tuple[str, ...] | Mapping[str, Any] | list[Any]
 
 _ROW: Mapping[str, Kind] = {
     **dict.fromkeys(("sweep", "rung", "dtype"), str),
@@ -422,6 +543,23 @@ _META: Mapping[str, Kind] = {
 }
 
 
+_CHECK = Whole(
+    host=Positive((str,)),
+    time=str,
+    status=OneOf(STATUSES),
+    machine_type=str,
+    machine=dict,
+    findings=[
+        Whole(
+            id=Positive((str,)),
+            measurement=Positive((str,)),
+            severity=OneOf(SEVERITIES),
+            value=(*NUMBER, NO),
+        )
+    ],
+)
+
+
 def check_kinds(name: str, value: Any, kind: Kind) -> None:
     """Raises TypeError, which names the field, where a value or one within it is of another kind. Fields that are not
     there are not looked for, but for those of a Whole."""
@@ -441,8 +579,11 @@ def check_kinds(name: str, value: Any, kind: Kind) -> None:
             raise TypeError(f"{name} has {len(value)} entries, not {len(kind)}")
         for place, entry in enumerate(value):
             check_kinds(f"{name}[{place}]", entry, kind[place % len(kind)])
+    elif isinstance(kind, OneOf):
+        if value not in kind:
+            raise TypeError(f"{name} is {json.dumps(value)[:40]}, not one of {', '.join(kind)}")
     else:
-        kinds = kind if isinstance(kind, tuple) else (kind,)
+        kinds: Any = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             called = [word for kind, word in _KIND_NAMES.items() if kind in kinds]
             raise TypeError(f"{name} is {json.dumps(value)[:40]}, not {' or '.join(called)}")
@@ -451,6 +592,8 @@ def check_kinds(name: str, value: Any, kind: Kind) -> None:
                 raise TypeError(f"{name} is {json.dumps(value)[:40]}, which is not a number in range")
             if isinstance(kind, Positive) and value <= 0:
                 raise TypeError(f"{name} is {json.dumps(value)[:40]}, not above zero")
+        elif isinstance(kind, Positive) and value == "":
+            raise TypeError(f"{name} is empty")
 
 
 _KIND_NAMES = {

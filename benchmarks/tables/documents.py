@@ -16,8 +16,7 @@ from typing import Any
 from benchmarks import gpu_stages, ledger, model_check, why
 from benchmarks.tables import peers, recordings, sweeps
 from benchmarks.tables.recordings import Recording, newest
-from vecadd.check import document
-from vecadd.figures import Figure, read_fields, show_date
+from vecadd.figures import Figure, is_check, read_fields, show_date
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
@@ -197,7 +196,7 @@ def _check_block(marker: re.Match[str]) -> str:
     name, path = marker["name"], CHECKS / f"{marker['machine']}.json"
     if name not in CHECK_TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
-    if not path.is_file() or not document.is_check(check := json.loads(path.read_text(encoding="utf-8"))):
+    if not path.is_file() or not is_check(check := json.loads(path.read_text(encoding="utf-8"))):
         raise ValueError(f"{marker['open'].strip()}: {path} is not a file of vecadd check")
     origin = (
         f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "

@@ -19,18 +19,15 @@ from vecadd.bench import machine
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Samples
 from vecadd.check import command, measure, soak
-from vecadd.check.measure import Measured, find_title
-
-HOST = ["host add 2^14", "host add 2^10"]
-GPU = [
-    "link to the device", "link to the host", "link both ways", "device read", "device write", "device add 2^12",
-    "device add 2^13", "launch empty kernel", "launch queued kernel", "launch call of add",
-]  # fmt: skip
-PAIRS = ["pair copy to GPU 1", "pair read to GPU 1", "pair write to GPU 1"]
+from vecadd.check.measure import GROUPS, Measured
 
 pytestmark = pytest.mark.no_native
 
-STREAMING, SMALL = "host memory/host/add 2^14", "host memory/host/add 2^10"
+HOST = STREAMING, SMALL = ["host memory/host/add 2^14", "host memory/host/add 2^10"]
+LINK = [f"link/gpu 0/{what}" for what in ("to the device", "to the host", "both ways")]
+DEVICE = [f"device memory/gpu 0/{what}" for what in ("read", "write", "add 2^12", "add 2^13")]
+LAUNCH = [f"launch/gpu 0/{what}" for what in ("empty kernel", "queued kernel", "call of add")]
+PAIRS = [f"pair/gpu 0 to gpu 1/{way}" for way in ("copy", "read", "write")]
 
 
 @pytest.fixture(autouse=True)
@@ -48,22 +45,22 @@ def check(tmp_path: Path) -> Check:
     return Check(tmp_path)
 
 
-def titles(content: dict[str, Any]) -> list[str]:
-    """Of all rows."""
-    known = [find_title(each["id"]) for each in content["findings"]]
-    return [title for title in known if title is not None and "peer access" not in title]
+def measured_ids(content: dict[str, Any]) -> list[str]:
+    """Of all that rounds measured."""
+    ids = (each["id"] for each in content["findings"])
+    return [id for id in ids if id.split("/")[0] in GROUPS.values() and "peer access" not in id]
 
 
 def severities(content: dict[str, Any], *ids: str) -> list[str]:
     return [of_id(content, id)["severity"] for id in ids]
 
 
-# Rows
+# What is measured
 
 
 def test_without_a_gpu_there_are_the_hosts_rows(without_gpu: None, check: Check, tmp_path: Path, capsys: Any) -> None:
     status, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY)))
-    assert (status, content["status"], titles(content)) == (0, "passed", HOST)
+    assert (status, content["status"], measured_ids(content)) == (0, "passed", HOST)
     printed = capsys.readouterr().out
     assert "host rows only: the driver sees no GPU" in printed
     assert "old.json is of elsewhere, this machine is " in printed
@@ -72,14 +69,15 @@ def test_without_a_gpu_there_are_the_hosts_rows(without_gpu: None, check: Check,
 
 def test_with_a_gpu_there_are_all_rows(device: int, check: Check) -> None:
     _, content = check()
-    known = [title for title in titles(content) if "generation" not in title and "width" not in title]
-    others = len(_core.gpu_facts()) - 1
-    assert [title for title in known if "of GPU" not in title and "pair" not in title] == HOST + GPU
-    assert [title for title in known if title in PAIRS] == (PAIRS if others else [])
-    for title in GPU[:-1]:  # what a call costs is the host's
-        assert sum(each.startswith(f"{title} of GPU ") for each in known) == others
-    rows = [each for each in content["findings"] if find_title(each["id"]) in known]
-    assert all(row["value"] > 0 for row in rows if "peer access" not in row["id"])
+    known = [id for id in measured_ids(content) if not id.endswith(("/generation", "/width"))]
+    first = [*HOST, *LINK, *DEVICE, *LAUNCH]
+    others = range(1, len(_core.gpu_facts()))
+    assert [id for id in known if "/host/" in id or "/gpu 0/" in id] == first
+    assert [id for id in known if id in PAIRS] == (PAIRS if others else [])
+    for gpu in others:  # what a call costs is the host's
+        of_other = [id.replace("gpu 0", f"gpu {gpu}") for id in first[len(HOST) : -1]]
+        assert [id for id in known if f"/gpu {gpu}/" in id] == of_other
+    assert all(of_id(content, id)["value"] > 0 for id in known)
     assert content["machine"]["rounds"] == 1
     assert content["machine"]["tolerances"]["device"] == 0.03
 
@@ -136,7 +134,7 @@ def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: p
     measured = Measured()
     measure.MEASUREMENTS[kind](measured, time, second_device)
     assert {*probed, *put} <= {second_device, f"cuda:{second_device}"}
-    assert {row.gpu for row in measured.rows.values()} == {second_device}
+    assert {each.params["gpu"] for each in measured.figures.values()} == {second_device}
     assert list(measured.limits) == [second_device]
 
 
@@ -160,7 +158,7 @@ def test_a_gpu_that_fails_leaves_the_hosts_rows(device: int, double: Any, check:
     double.fail("cudaEventRecord", status=1, forever=True)
     status, content = check()
     assert status == 1
-    assert titles(content)[:2] == HOST
+    assert measured_ids(content)[:2] == HOST
     assert of_id(content, STREAMING)["value"] is not None
     assert of_id(content, "device memory/gpu 0/figures")["severity"] == "critical"
 
@@ -226,7 +224,7 @@ def test_what_a_file_has_of_a_gpu_fails_where_there_is_none(
 ) -> None:
     status, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY, **OF_A_GPU)))
     assert (status, content["status"]) == (1, "failed")
-    assert titles(content) == [*HOST, "device read", "launch empty kernel"]
+    assert measured_ids(content) == [*HOST, "device memory/gpu 0/read", "launch/gpu 0/empty kernel"]
     lost = [of_id(content, id) for id in ("device memory/gpu 0/read", "launch/gpu 0/empty kernel")]
     assert [(row["severity"], row["value"]) for row in lost] == [("critical", None)] * 2
     assert all("there is no GPU: the driver sees no GPU" in row["meaning"] for row in lost)
@@ -237,7 +235,7 @@ def test_what_a_file_has_of_a_gpu_fails_where_there_is_none(
 def test_what_no_round_measures_is_not_missed(without_gpu: None, check: Check, tmp_path: Path) -> None:
     others = {"other": ("host", "add 2^30", 1e9), "made up": ("moon", "phase", 1.0), "device": ("device", "add 7", 1.0)}
     _, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY, **others)))
-    assert titles(content) == HOST
+    assert measured_ids(content) == HOST
 
 
 def test_a_gpu_is_required_where_it_is_asked_for(without_gpu: None, check: Check, tmp_path: Path, capsys: Any) -> None:
@@ -287,7 +285,7 @@ def test_what_would_fail_the_machine_is_measured_again(
     left = iter(rates)
 
     def rows(measured: Measured, time: Any, gpu: int) -> None:
-        measured.add("host", "add 2^14", "GB/s", next(left))
+        measured.add("host", "add 2^14", next(left))
 
     monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
     monkeypatch.setattr(measure, "ENOUGH", 3)
@@ -305,7 +303,7 @@ def test_a_wrong_sum_is_wrong_the_first_time(without_gpu: None, check: Check, mo
 
     def rows(measured: Measured, time: Any, gpu: int) -> None:
         calls.append(gpu)
-        measured.add("host", "add 2^14", "GB/s", None, "add: wrong result: element 0 is 1, not 2")
+        measured.add("host", "add 2^14", None, "add: wrong result: element 0 is 1, not 2")
 
     monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
     monkeypatch.setattr(measure, "ENOUGH", 3)

@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import EASY, H200, QUIET, Check, content_of_check, earlier, of_id, row_of_check, this_machine
+from checks import (
+    EASY,
+    H200,
+    QUIET,
+    Check,
+    content_of_check,
+    earlier,
+    figure_of,
+    measured_of,
+    of_id,
+    row_of_check,
+    this_machine,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,135 +29,129 @@ from vecadd.bench import machine
 from vecadd.bench.contestants import numpy_add
 from vecadd.bench.timing import Samples
 from vecadd.check import expected, findings, measure, topology
-from vecadd.check.document import make_figure, status_of
-from vecadd.check.measure import SEVERITIES, Expected, Measured, Series, find_title
-from vecadd.figures import Figure, write_run
+from vecadd.check.findings import find_severity, make_figure
+from vecadd.check.measure import Measured, find_bound, find_measured, show_title
+from vecadd.check.outputs import status_of
+from vecadd.figures import SEVERITIES, Figure, write_run
 from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
 
-LINK = [
-    Series("link", "generation", "generation", [5.0], Expected(5.0, 1.0, "")),
-    Series("link", "width", "lanes", [16.0], Expected(16.0, 1.0, "")),
-]
+LINK = figure_of("link", "generation", 5.0, passes=(5.0, 1.0)), figure_of("link", "width", 16.0, passes=(16.0, 1.0))
 
 
-def said(conditions: dict[str, Any] | None = None, rows: list[Series] | None = None, rounds: int = 2) -> list[Figure]:
+def said(*figures: Figure, load: float = 0.1, rounds: int = 2) -> list[Figure]:
     """All that is said of a machine with an H200."""
-    measured = Measured(rows={row.title: row for row in (LINK if rows is None else rows)})
     here = replace(this_machine(), gpus=(H200,))
-    return findings.find_all(here, QUIET | (conditions or {}), measured, rounds=rounds)
+    return findings.find_all(here, QUIET | {"load_average": load}, measured_of(*figures), rounds=rounds)
 
 
 def test_a_link_that_is_not_reported_is_unknown() -> None:
-    (found,) = (each for each in said(None, LINK[:1]) if each.severity != "pass")
+    (found,) = (each for each in said(LINK[0]) if each.severity != "pass")
     assert (found.severity, found.meaning) == ("unknown", "neither nvidia-smi nor sysfs says the link's width.")
 
 
 @pytest.mark.parametrize(
-    ("unit", "values", "slower"),
+    ("what", "values", "slower"),
     [
-        ("GB/s", [100.0, 80.0], "20 %"),
-        ("GB/s", [100.0, 125.0], None),  # faster
-        ("GB/s", [100.0, 50.0, 100.0], None),  # the last round counts
-        ("s", [1.0, 1.25], "25 %"),
-        ("s", [1.0, 0.8], None),  # faster
-        ("s", [1.0, 1.04], None),
-        ("s", [1.0], None),
+        ("read", [100.0, 80.0], "20 %"),
+        ("read", [100.0, 125.0], None),  # faster
+        ("read", [100.0, 50.0, 100.0], None),  # the last round counts
+        ("empty kernel", [1.0, 1.25], "25 %"),
+        ("empty kernel", [1.0, 0.8], None),  # faster
+        ("empty kernel", [1.0, 1.04], None),
+        ("empty kernel", [1.0], None),
     ],
 )
-def test_only_what_got_slower_is_drift(unit: Any, values: list[float], slower: str | None) -> None:
-    rows = [*LINK, Series("host", "x", unit, values)]
-    drift = [(each.severity, each.meaning) for each in said(None, rows) if each.name.startswith("drift/")]
-    assert drift == ([("warning", f"drift: host x was {slower} slower in the last round.")] if slower else [])
-    assert not any(each.name.startswith("drift/") for each in said(None, rows, 1))  # repeats of a failure are no rounds
+def test_only_what_got_slower_is_drift(what: str, values: list[float], slower: str | None) -> None:
+    kind = "device" if what == "read" else "launch"
+    its = figure_of(kind, what, *values)
+    drift = [(each.severity, each.meaning) for each in said(its) if each.name.startswith("drift/")]
+    assert drift == ([("warning", f"drift: {kind} {what} was {slower} slower in the last round.")] if slower else [])
+    assert not any(each.name.startswith("drift/") for each in said(its, rounds=1))  # repeats of a failure are no rounds
 
 
-# Rows
+# Severities
+
+RATE, TIME = (100.0, 0.9), (1.0, 0.5)  # 90 GB/s and 2 s pass
 
 
 @pytest.mark.parametrize(
-    ("row", "severity"),
+    ("figure", "load", "severity"),
     [
-        (Series("device", "read", "GB/s", [100.0]), "info"),
-        (Series("device", "read", "GB/s", [100.0], Expected(100.0, 0.9, "")), "pass"),
-        (Series("device", "read", "GB/s", [80.0, 100.0, 100.0], Expected(100.0, 0.9, "")), "warning"),
-        (Series("device", "read", "GB/s", [80.0, 80.0, 100.0], Expected(100.0, 0.9, "")), "critical"),
-        (Series("launch", "empty kernel", "s", [3.0, 1.0, 1.0], Expected(1.0, 0.5, "")), "warning"),
-        (Series("launch", "empty kernel", "s", [3.0, 3.0, 1.0], Expected(1.0, 0.5, "")), "critical"),
-        (Series("device", "read", "GB/s", [], error="RuntimeError: it fell off the bus"), "critical"),
-        (Series("device", "read", "GB/s", [], error="MemoryError: device 0 has no room"), "unknown"),
-        (Series("device", "read", "GB/s", [100.0], error="wrong bytes: 1 of 8"), "critical"),
+        (figure_of("device", "read", 100.0), 0.1, "info"),
+        (figure_of("device", "read", 100.0, passes=RATE), 0.1, "pass"),
+        (figure_of("device", "read", 80.0, 100.0, 100.0, passes=RATE), 0.1, "warning"),
+        (figure_of("device", "read", 80.0, 80.0, 100.0, passes=RATE), 0.1, "critical"),
+        (figure_of("launch", "empty kernel", 3.0, 1.0, 1.0, passes=TIME), 0.1, "warning"),
+        (figure_of("launch", "empty kernel", 3.0, 3.0, 1.0, passes=TIME), 0.1, "critical"),
+        (figure_of("device", "read", error="RuntimeError: it fell off the bus"), 0.1, "critical"),
+        (figure_of("device", "read", error="MemoryError: device 0 has no room"), 0.1, "unknown"),
+        (figure_of("device", "read", 100.0, error="wrong bytes: 1 of 8"), 0.1, "critical"),
+        # What processors time while others keep all of them busy: above a task a processor.
+        (figure_of("host", "add 2^26", 50.0, passes=RATE), 16.1, "unknown"),
+        (figure_of("host", "add 2^26", 50.0, passes=RATE), 16.0, "critical"),
+        (figure_of("launch", "call of add", 3.0, passes=TIME), 16.1, "unknown"),
+        (figure_of("host", "add 2^26", 100.0, 50.0, 100.0, passes=RATE), 16.1, "warning"),
+        (figure_of("host", "add 2^26", 100.0, passes=RATE), 16.1, "pass"),
+        (figure_of("host", "add 2^26", 50.0, error="wrong sum"), 16.1, "critical"),
+        (figure_of("device", "read", 50.0, passes=RATE), 16.1, "critical"),
+        (figure_of("link", "to the host", 50.0, passes=RATE), 16.1, "critical"),
     ],
 )
-def test_how_severe_a_row_is(row: Series, severity: str) -> None:
-    assert row.severity == severity
-    meaning, next = findings.explain_series(row, row.severity)
-    assert meaning
-    assert bool(next) == (severity in ("critical", "warning", "unknown"))
-
-
-@pytest.mark.parametrize(
-    ("row", "load", "severity"),
-    [
-        (Series("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "unknown"),
-        (Series("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.0, "critical"),
-        (Series("launch", "call of add", "s", [3.0], Expected(1.0, 0.5, "")), 16.1, "unknown"),
-        (Series("host", "add 2^26", "GB/s", [100.0, 50.0, 100.0], Expected(100.0, 0.9, "")), 16.1, "warning"),
-        (Series("host", "add 2^26", "GB/s", [100.0], Expected(100.0, 0.9, "")), 16.1, "pass"),
-        (Series("host", "add 2^26", "GB/s", [50.0], error="wrong sum"), 16.1, "critical"),
-        (Series("device", "read", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
-        (Series("link", "to the host", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
-    ],
-)
-def test_what_processors_miss_while_others_keep_them_busy_fails_no_machine(
-    row: Series, load: float, severity: str
-) -> None:
-    found = said({"load_average": load}, [*LINK, row], 1)
-    (its,) = (each for each in found if each.name == row.id)
-    assert (its.severity, its.value) == (severity, row.value)
-    assert row.severity == severity  # in the table, too
+def test_how_severe_a_figure_is(figure: Figure, load: float, severity: str) -> None:
+    found = said(*LINK, figure, load=load, rounds=1)
+    (its,) = (each for each in found if each.name == figure.name)
+    assert (its.severity, its.value) == (severity, figure.value)
     assert status_of(found) == {"critical": "failed", "unknown": "unknown"}.get(severity, "passed")
+    assert its.meaning
+    assert bool(its.next) == (severity in ("critical", "warning", "unknown"))
     if severity == "unknown":
-        assert its.meaning.endswith("by the median of 1. Other work kept the host's processors busy.")
         assert its.next == "End other work, and run it again."
+        assert its.error or its.meaning.endswith("by the median of 1. Other work kept the host's processors busy.")
 
 
 @pytest.mark.parametrize(
-    ("row", "id", "where"),
+    ("figure", "id", "title"),
     [
-        (Series("host", "add 2^26", "GB/s"), "host memory/host/add 2^26", "host"),
-        (Series("device", "read", "GB/s"), "device memory/gpu 0/read", "gpu 0"),
-        (Series("link", "to the host on node 1", "GB/s", gpu=3), "link/gpu 3/to the host on node 1", "gpu 3"),
-        (Series("pair", "copy to GPU 0", "GB/s", gpu=11), "pair/gpu 11 to gpu 0/copy", "gpu 11 to gpu 0"),
+        (figure_of("host", "add 2^26"), "host memory/host/add 2^26", "host add 2^26"),
+        (figure_of("device", "read"), "device memory/gpu 0/read", "device read"),
+        (figure_of("link", "width", gpu=3), "link/gpu 3/width", "link width of GPU 3"),
+        (figure_of("pair", "copy", gpu=11, to=0), "pair/gpu 11 to gpu 0/copy", "pair copy to GPU 0 of GPU 11"),
     ],
 )
-def test_a_rows_id_leads_back_to_its_title(row: Series, id: str, where: str) -> None:
-    assert (row.id, row.where, find_title(row.id)) == (id, where, row.title)
-    assert row.measurement == f"{row.kind} {id.rpartition('/')[2]}"  # the same for every GPU
+def test_an_id_leads_back_to_the_figure_that_rounds_measure(figure: Figure, id: str, title: str) -> None:
+    assert (figure.name, show_title(figure)) == (id, title)
+    assert (find_measured(id), figure.where) == (figure, id.split("/")[1])
+    assert figure.measurement == f"{figure.sweep} {id.rpartition('/')[2]}"  # the same for every GPU
 
 
 @pytest.mark.parametrize(
-    "id", ["", "soak/gpu 0/rate", "link", "link/gpu x/width", "link/gpu 0/", "device memory/node 0/x"]
+    "id",
+    ["", "soak/gpu 0/rate", "link", "link/gpu x/width", "link/gpu 0/", "link/gpu 0/read", "device memory/node 0/read"],
 )
-def test_other_ids_are_no_rows(id: str) -> None:
-    assert find_title(id) is None
+def test_other_ids_are_no_figures_of_a_round(id: str) -> None:
+    assert find_measured(id) is None
 
 
 # Is this number normal?
 
 
 def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pair() -> None:
-    measured = Measured(limits={gpu: {"link": {"to_device_gbps": 50.0 + gpu, "gbps": 80.0 + gpu}} for gpu in (0, 1)})
-    measured.limits[0]["device"] = {"copy_gbps": 4240.0}
-    measured.add("launch", "empty kernel", "s", 3e-6)
-    measured.add("device", "read", "GB/s", 4470.0)
-    measured.add("host", "add 2^26", "GB/s", 100.0)
-    measured.add("link", "to the device", "GB/s", 51.0, gpu=1)
-    for gpu, rate in ((0, 4400.0), (1, 4300.0)):
-        measured.add("device", "add 2^28", "GB/s", rate, gpu=gpu)
-    for way, rate in (("copy", 390.0), ("read", 360.0), ("write", 370.0)):
-        measured.add("pair", f"{way} to GPU 0", "GB/s", rate, gpu=1)
+    limits: dict[int, Any] = {gpu: {"link": {"to_device_gbps": 50.0 + gpu, "gbps": 80.0 + gpu}} for gpu in (0, 1)}
+    limits[0]["device"] = {"copy_gbps": 4240.0}
+    measured = measured_of(
+        figure_of("launch", "empty kernel", 3e-6),
+        figure_of("device", "read", 4470.0),
+        figure_of("host", "add 2^26", 100.0),
+        figure_of("link", "to the device", 51.0, gpu=1),
+        *(figure_of("device", "add 2^28", rate, gpu=gpu) for gpu, rate in ((0, 4400.0), (1, 4300.0))),
+        *(
+            figure_of("pair", way, rate, gpu=1, to=0)
+            for way, rate in (("copy", 390.0), ("read", 360.0), ("write", 370.0))
+        ),
+        limits=limits,
+    )
     gpus = (H200, replace(H200, index=1))
     every = findings.find_all(replace(this_machine(), gpus=gpus), QUIET, measured)
     found = {each.name: each.more["normal"] for each in every if "normal" in each.more}
@@ -217,12 +223,12 @@ def checked(
 
     def run(found: Healthy) -> tuple[int, dict[str, Any]]:
         def host(measured: Measured, time: Any, gpu: int) -> None:
-            measured.add("host", "add 2^14", "GB/s", 100.0)
-            measured.add("host", "add 2^10", "s", 1e-6)
+            measured.add("host", "add 2^14", 100.0)
+            measured.add("host", "add 2^10", 1e-6)
 
         def link(measured: Measured, time: Any, gpu: int) -> None:
-            measured.add("link", "generation", "generation", found.generation)
-            measured.add("link", "width", "lanes", found.width)
+            measured.add("link", "generation", found.generation)
+            measured.add("link", "width", found.width)
 
         answers = [", ".join(map(str, (HEALTHY | said).values())) for said in (found.before, found.after)]
         script(
@@ -345,19 +351,19 @@ def test_a_bench_file_gives_the_same_figures_and_the_best_row_in_any_order(best:
     }
     write_run(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
     file = expected.read_expectations(tmp_path / "bench.json")
-    assert file.machine == "h200"
-    assert file.figures == {
-        "host add 2^26": 12 * 2**26 / 7e-3 / 1e9,
-        "host add 2^10": 3e-7,
-        "link to the device": 55.0,
-        "link to the host": 54.0,
-        "link both ways": 100.0,
-        "device read": 4470.0,
-        "device write": 4642.0,
-        "device add 2^28": 12 * 2**28 / 7e-4 / 1e9,
-        "launch empty kernel": 2.9e-6,
-        "launch queued kernel": 1.1e-6,
-        "launch call of add": 7e-6,
+    assert file.meta["machine"] == "h200"
+    assert {figure.name: figure.value for figure in file.figures} == {
+        "host memory/host/add 2^26": 12 * 2**26 / 7e-3 / 1e9,
+        "host memory/host/add 2^10": 3e-7,
+        "link/gpu 0/to the device": 55.0,
+        "link/gpu 0/to the host": 54.0,
+        "link/gpu 0/both ways": 100.0,
+        "device memory/gpu 0/read": 4470.0,
+        "device memory/gpu 0/write": 4642.0,
+        "device memory/gpu 0/add 2^28": 12 * 2**28 / 7e-4 / 1e9,
+        "launch/gpu 0/empty kernel": 2.9e-6,
+        "launch/gpu 0/queued kernel": 1.1e-6,
+        "launch/gpu 0/call of add": 7e-6,
     }
 
 
@@ -372,11 +378,8 @@ def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_p
         row_of_check("nvlink/gpu 0/active links", 0, "links", "info"),
     ]
     (tmp_path / "check.json").write_text(json.dumps(content_of_check(found)))
-    assert expected.read_expectations(tmp_path / "check.json").figures == {
-        "host add 2^10": 1e-3,
-        "link width": 8.0,
-        "link width of GPU 1": 16.0,
-    }
+    kept = ("link/gpu 0/width", "host memory/host/add 2^10", "link/gpu 1/width")
+    assert tuple(figure.name for figure in expected.read_expectations(tmp_path / "check.json").figures) == kept
 
 
 def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
@@ -384,13 +387,17 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
     file = earlier(tmp_path / "old.json", read=("device", "read", 1000.0))
     with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
         assert cat.stdout is not None
-        assert expected.read_expectations(Path(f"/dev/fd/{cat.stdout.fileno()}")).figures == {"device read": 1000.0}
+        (figure,) = expected.read_expectations(Path(f"/dev/fd/{cat.stdout.fileno()}")).figures
+        assert figure.value == 1000.0
 
 
 @pytest.mark.parametrize(
     ("figure", "said"),
     [
-        *((figure, f"bench.json has {figure:g} for device read: no machine can be compared") for figure in (0.0, -5.0)),
+        *(
+            (figure, f"bench.json has {figure:g} for device read, gpu 0: no machine can be compared")
+            for figure in (0.0, -5.0)
+        ),
         (math.nan, "meta.limits.device.read_gbps is NaN, which is not a number in range"),
         (math.inf, "meta.limits.device.read_gbps is Infinity, which is not a number in range"),
     ],
@@ -420,158 +427,137 @@ def test_one_rounds_interval_is_the_fastest_ways_from_its_least_rate_to_its_grea
 
 def test_a_row_that_has_failed_once_has_failed_whatever_a_later_round_gives() -> None:
     measured = Measured()
-    measured.add("device", "read", "GB/s", None, "RuntimeError: it fell off the bus")
-    measured.add("device", "read", "GB/s", 100.0)
-    (row,) = measured.rows.values()
-    assert (row.error, row.values, row.severity) == ("RuntimeError: it fell off the bus", [100.0], "critical")
+    measured.add("device", "read", None, "RuntimeError: it fell off the bus")
+    measured.add("device", "read", 100.0)
+    (figure,) = measured.figures.values()
+    assert (figure.error, figure.rounds) == ("RuntimeError: it fell off the bus", (100.0,))
 
 
 def test_an_h200s_recorded_figures_pass_by_theory() -> None:
-    figures: dict[str, float] = {}
+    values: dict[str, float | None] = {}
     probed: dict[str, dict[str, float]] = {"launch": LAUNCH, "latency": LATENCY, "device": CACHE}
     for file in (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json"):
         limits = json.loads(file.read_text())["meta"].get("limits") or {}
         if "device" in limits or "link" in limits:
             probed |= {name: probed.get(name, {}) | found for name, found in limits.items()}
-            figures |= expected.read_expectations(file).figures
+            values |= {figure.name: figure.value for figure in expected.read_expectations(file).figures}
     measured = Measured(limits={0: probed})
-    for title, value in figures.items():
-        kind, _, name = title.partition(" ")
-        if kind in ("link", "device") and name not in ("add 2^10", "add 2^12", "add 2^14", "add 2^16", "add 2^18"):
-            measured.add(kind, name, "GB/s", value)  # type: ignore[arg-type]
+    for id, value in values.items():
+        if (figure := find_measured(id)) is not None and figure.sweep in ("link", "device"):
+            measured.add(figure.sweep, figure.params["what"], value)
     expected.expect_from_theory([H200], measured)
-    verdicts = {title: row.passed for title, row in measured.rows.items()}
-    assert set(verdicts) >= {"device read", "link both ways", "device add 2^20", "device add 2^28"}
-    assert set(verdicts.values()) == {True}
+    large = ("read", "add 2^20", "add 2^28")
+    assert set(measured.figures) >= {"link/gpu 0/both ways", *(f"device memory/gpu 0/{what}" for what in large)}
+    assert {find_severity(figure) for figure in measured.figures.values()} == {"pass"}
 
 
 # What an H200 has to reach, by hand: its memory's 4.814 TB/s, and 63.0 GB/s a way of PCIe 5 x16.
 BOUNDS = {
-    ("device", "read", "GB/s"): 0.90 * 4814.304,
-    ("device", "write", "GB/s"): 0.90 * 4814.304,
-    ("link", "to the device", "GB/s"): 0.75 * 16 * 32 * 128 / 130 / 8,
-    ("link", "to the host", "GB/s"): 0.75 * 16 * 32 * 128 / 130 / 8,
-    ("link", "both ways", "GB/s"): 0.60 * 2 * 16 * 32 * 128 / 130 / 8,
-    ("link", "width", "lanes"): 16.0,
-    ("link", "generation", "generation"): 5.0,
-    ("host", "add 2^26", "GB/s"): 0.60 * 140.0,
-    ("host", "add 2^10", "s"): 300e-9,
-    ("launch", "empty kernel", "s"): 3 * 4.5e-6,
-    ("launch", "queued kernel", "s"): 3 * 1.6e-6,
-    ("launch", "call of add", "s"): 4 * 2.2e-6,
+    ("device", "read"): 0.90 * 4814.304,
+    ("device", "write"): 0.90 * 4814.304,
+    ("link", "to the device"): 0.75 * 16 * 32 * 128 / 130 / 8,
+    ("link", "to the host"): 0.75 * 16 * 32 * 128 / 130 / 8,
+    ("link", "both ways"): 0.60 * 2 * 16 * 32 * 128 / 130 / 8,
+    ("link", "width"): 16.0,
+    ("link", "generation"): 5.0,
+    ("host", "add 2^26"): 0.60 * 140.0,
+    ("host", "add 2^10"): 300e-9,
+    ("launch", "empty kernel"): 3 * 4.5e-6,
+    ("launch", "queued kernel"): 3 * 1.6e-6,
+    ("launch", "call of add"): 4 * 2.2e-6,
 }
 
 
-@given(kind=st.sampled_from(sorted(BOUNDS)), shares=st.lists(st.floats(0.9, 1.1), min_size=1, max_size=5))
-def test_the_median_of_the_rounds_decides_at_each_bound(kind: tuple[Any, Any, Any], shares: list[float]) -> None:
-    row = Series(*kind, values=[share * BOUNDS[kind] for share in shares])
+@given(what=st.sampled_from(sorted(BOUNDS)), shares=st.lists(st.floats(0.9, 1.1), min_size=1, max_size=5))
+def test_the_median_of_the_rounds_decides_at_each_bound(what: tuple[str, str], shares: list[float]) -> None:
     probes, limits = {"host": 140.0, "numpy": 300e-9}, {0: {"launch": {"issued_seconds": 2.2e-6}}}
-    measured = Measured(rows={row.title: row}, probes=probes, limits=limits)
+    measured = measured_of(figure_of(*what, *(share * BOUNDS[what] for share in shares)), probes=probes, limits=limits)
     expected.expect_from_theory([H200], measured)
-    assert row.bound == pytest.approx(BOUNDS[kind])
-    good = sorted(shares, reverse=row.unit == "s")
+    (figure,) = measured.figures.values()
+    assert find_bound(figure) == pytest.approx(BOUNDS[what])
+    is_time = figure.unit == "s"
+    good = sorted(shares, reverse=is_time)
     middle = (good[(len(good) - 1) // 2] + good[len(good) // 2]) / 2
-    passes = [(share <= 1) if row.unit == "s" else (share >= 1) for share in (middle, good[0])]
+    passes = [(share <= 1) if is_time else (share >= 1) for share in (middle, good[0])]
     near = any(abs(share - 1) < 1e-9 for share in (middle, good[0]))
-    assert near or row.severity == ("critical" if not passes[0] else "pass" if passes[1] else "warning")
+    severity = "critical" if not passes[0] else "pass" if passes[1] else "warning"
+    assert near or find_severity(figure) == severity
 
 
 def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> None:
-    measured = Measured()
-    for name, unit, value in (
-        ("to the device", "GB/s", 26.0),
-        ("both ways", "GB/s", 80.0),
-        ("generation", "generation", 5.0),
-        ("width", "lanes", 8.0),
-    ):
-        measured.add("link", name, unit, value)  # type: ignore[arg-type]
+    measured = measured_of(figure_of("link", "to the device", 26.0), figure_of("link", "width", 8.0))
     expected.expect_from_theory([replace(H200, link_width=8)], measured)
-    rate, both, generation, width = measured.rows.values()
-    assert rate.expected is not None
-    assert both.expected is not None
-    assert rate.expected.value == pytest.approx(63.0, abs=0.1)
-    assert both.expected.value == pytest.approx(126.0, abs=0.2)
-    assert [row.passed for row in (rate, both, generation, width)] == [False, True, True, False]
+    assert [figure.reference for figure in measured.figures.values()] == [pytest.approx(63.0, abs=0.1), 16]
+    assert [find_severity(figure) for figure in measured.figures.values()] == ["critical", "critical"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "unit", "bound"),
+    ("kind", "what", "bound"),
     [
-        ("host", "add 2^26", "GB/s", 80.0),
-        ("link", "to the host", "GB/s", 95.0),
-        ("device", "read", "GB/s", 97.0),
-        ("launch", "empty kernel", "s", 100.0 / 0.7),
-        ("pair", "read to GPU 1", "GB/s", 95.0),
+        ("host", "add 2^26", 80.0),
+        ("link", "to the host", 95.0),
+        ("device", "read", 97.0),
+        ("launch", "empty kernel", 100.0 / 0.7),
+        ("pair", "read", 95.0),
     ],
 )
 def test_two_runs_of_a_machine_may_differ_by_what_its_kind_of_figure_does(
-    kind: Any, name: str, unit: Any, bound: float, tmp_path: Path
+    kind: str, what: str, bound: float, tmp_path: Path
 ) -> None:
-    measured = Measured()
-    measured.add(kind, name, unit, 100.0)
-    file = expected.read_expectations(earlier(tmp_path / "old.json", figure=(kind, name, 100.0)))
-    file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
-    (row,) = measured.rows.values()
-    assert row.bound == pytest.approx(bound)
+    file = expected.read_expectations(earlier(tmp_path / "old.json", figure=(kind, what, 100.0)))
+    measured = measured_of(figure_of(kind, what, 100.0, to=1 if kind == "pair" else None))
+    expected.expect_from_run(file, replace(info(), gpus=(H200, replace(H200, index=1))), measured)
+    (figure,) = measured.figures.values()
+    assert find_bound(figure) == pytest.approx(bound)
 
 
 def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
-    measured = Measured()
-    measured.add("device", "read", "GB/s", 100.0)
-    measured.add("link", "both ways", "GB/s", 1.0)
+    measured = measured_of(
+        figure_of("device", "read", 100.0),
+        figure_of("link", "both ways", 1.0),
+        figure_of("device", "add 2^24", 1.0),  # no probe to reckon from
+    )
     expected.expect_from_theory([replace(H200, bandwidth=None, link_width_max=None)], measured)
-    measured.add("device", "add 2^24", "GB/s", 1.0)  # no probe to reckon from
-    expected.expect_from_theory([replace(H200, bandwidth=None, link_width_max=None)], measured)
-    assert [row.passed for row in measured.rows.values()] == [None, None, None]
+    assert [figure.expected for figure in measured.figures.values()] == [None, None, None]
 
 
 def test_another_gpu_is_compared_with_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
-    measured = Measured()
-    for gpu in (0, 1):
-        measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
+    def severities() -> list[str]:
+        return [find_severity(figure) for figure in measured.figures.values()]
+
+    measured = measured_of(*(figure_of("device", "read", 1000.0, gpu=gpu) for gpu in (0, 1)))
     expected.expect_from_theory([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
-    assert [row.passed for row in measured.rows.values()] == [False, True]
+    assert severities() == ["critical", "pass"]
     file = expected.read_expectations(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
-    file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
-    assert [row.passed for row in measured.rows.values()] == [True, True]
+    expected.expect_from_run(file, replace(info(), gpus=(H200, replace(H200, index=1))), measured)
+    assert severities() == ["pass", "pass"]
 
 
 # What a file has and a machine cannot run
 
 
-def measured_rows(*rows: tuple[Any, str, str | None], gpu: int = 0) -> Measured:
-    measured = Measured()
-    for kind, name, error in rows:
-        measured.add(kind, name, "GB/s", None if error else 1.0, error, gpu=gpu)
-    return measured
-
-
 NO_ROOM = "its arrays take {} GiB, a larger share of the memory than is used here"
 BROKEN = "RuntimeError: it fell off the bus"
-PAIRS = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
-READ, LARGE = ("device", "read", None), ("host", "add 2^26", None)
+PAIRS = [f"pair/gpu {pair}" for pair in ("0 to gpu 1/copy", "0 to gpu 1/read", "1 to gpu 0/read")]
+ADD, DEVICE = "host memory/host/add", "device memory/gpu"
 
 
 @pytest.mark.parametrize(
-    ("measured", "gpus", "missed"),
+    ("figures", "gpus", "missed"),
     [
-        (measured_rows(READ), 1, {"device read": None, "device read of GPU 1": "there is no GPU 1"}),
-        (Measured(), 0, {"link width": "there is no GPU: none is plugged in"}),
+        ([("device", "read")], 1, {f"{DEVICE} 0/read": None, f"{DEVICE} 1/read": "there is no GPU 1"}),
+        ([], 0, {"link/gpu 0/width": "there is no GPU: none is plugged in"}),
         (
-            measured_rows(("host", "add 2^22", None), ("device", "add 2^20", None)),
+            [("host", "add 2^22"), ("device", "add 2^20")],
             1,
-            {"host add 2^24": NO_ROOM.format(0.19), "device add 2^28": NO_ROOM.format(3)},
+            {f"{ADD} 2^24": NO_ROOM.format(0.19), f"{DEVICE} 0/add 2^28": NO_ROOM.format(3)},
         ),
-        (measured_rows(LARGE), 1, {"host add 2^24": None, "host add 2^22": None}),  # the larger one replaces both
-        (measured_rows(("device", "figures", BROKEN), gpu=1), 2, {"device write of GPU 1": BROKEN}),
+        ([("host", "add 2^26")], 1, {f"{ADD} 2^24": None, f"{ADD} 2^22": None}),  # the larger one replaces both
+        ([("device", "figures")], 1, {f"{DEVICE} 0/write": BROKEN}),
+        ([("link", "to the host")], 1, {"link/gpu 0/generation": "neither the driver nor the system says it"}),
+        ([], 1, dict.fromkeys(PAIRS, "there is no GPU 1")),
         (
-            measured_rows(("link", "to the host", None)),
-            1,
-            {"link generation": "neither the driver nor the system says it"},
-        ),
-        (Measured(), 1, dict.fromkeys(PAIRS, "there is no GPU 1")),
-        (
-            measured_rows(("pair", "copy to GPU 1", None)),
+            [("pair", "copy")],
             2,
             {PAIRS[0]: None, **dict.fromkeys(PAIRS[1:], "there is no peer access between the two")},
         ),
@@ -579,8 +565,14 @@ READ, LARGE = ("device", "read", None), ("host", "add 2^26", None)
     ids=["GPU", "any GPU", "memory", "nothing", "a probe", "link", "the other GPU", "peer access"],
 )
 def test_what_a_machine_cannot_run_is_missed_for_its_reason(
-    measured: Measured, gpus: int, missed: dict[str, str | None]
+    figures: list[tuple[str, str]], gpus: int, missed: dict[str, str | None]
 ) -> None:
     here = replace(info(), gpus=(H200,) * gpus, gpu_reason="none is plugged in")
-    found = {row.title: row.error for row in measure.find_missing(here, measured, tuple(missed))}
-    assert found == {title: reason for title, reason in missed.items() if reason}
+    measured = measured_of(
+        *(
+            figure_of(kind, what, error=BROKEN if what == "figures" else None, to=1 if kind == "pair" else None)
+            for kind, what in figures
+        )
+    )
+    found = {figure.name: figure.error for figure in measure.find_missing(here, measured, tuple(missed))}
+    assert found == {id: reason for id, reason in missed.items() if reason}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import H200, Check, make_quick, of_id, this_machine
+from checks import H200, Check, figure_of, make_quick, measured_of, of_id, this_machine
 
 from vecadd.bench.timing import Samples
 from vecadd.check import expected, findings, measure, topology
@@ -230,7 +230,7 @@ def test_theory_of_links_that_are_not_plugged_in_is_that_of_the_others(connected
 
 def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
     measured = Measured(connections={(0, 1): connection}, peers={(0, 1): {"access": access, "atomics": True}})
-    measured.add("pair", "read to GPU 1", "GB/s", rate)
+    measured.add("pair", "read", rate, to=1)
     expected.expect_from_theory(GPUS, measured)
     return measured
 
@@ -246,7 +246,11 @@ def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
     ],
 )
 def test_a_pair_is_compared_with_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
-    found = [next(iter(pair(rate, connection, access).rows.values())).severity for rate in (374.0, 280.0)]
+    found = [
+        findings.find_severity(figure)
+        for rate in (374.0, 280.0)
+        for figure in pair(rate, connection, access).figures.values()
+    ]
     assert found == severities
 
 
@@ -425,9 +429,7 @@ def test_the_nodes_of_memory_and_gpus_are_told(machine: Path) -> None:
 
 def test_a_node_with_less_memory_and_a_gpu_nearer_to_another_are_warnings(machine: Path) -> None:
     (machine / "node" / "node1" / "meminfo").write_text(f"Node 1 MemTotal: {128 << 20} kB\n")
-    measured = Measured()
-    measured.add("link", "to the device from node 0", "GB/s", 40.0)
-    measured.add("link", "to the device from node 1", "GB/s", 55.0)
+    measured = measured_of(*(figure_of("link", f"to the device from node {node}", 40.0 + 15 * node) for node in (0, 1)))
     found = placed(measured)
     assert found["numa/node 1/memory"].severity == "warning"
     assert "It has less memory than others" in found["numa/node 1/memory"].meaning
@@ -457,4 +459,4 @@ def test_copies_are_measured_from_each_node(
     measured = Measured()
     measure.MEASUREMENTS["link"](measured, None, device)  # type: ignore[arg-type]
     names = {f"{way} node {node}" for way in ("to the device from", "to the host on") for node in (0, 1)}
-    assert names <= {row.name for row in measured.rows.values()}
+    assert names <= {figure.params["what"] for figure in measured.figures.values()}

@@ -287,7 +287,7 @@ def test_a_gpu_that_is_lost_before_the_soak_fails_the_check_and_leaves_the_hosts
     device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def host(measured: Measured, time: Any, gpu: int) -> None:
-        measured.add("host", "add 2^14", "GB/s", 100.0)
+        measured.add("host", "add 2^14", 100.0)
 
     def lose(*arguments: Any) -> None:
         for call in CUDA_CALLS:
@@ -306,7 +306,7 @@ def test_the_command_soaks_after_its_rounds_and_an_interrupt_keeps_what_there_is
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def host(measured: Measured, time: Any, gpu: int) -> None:
-        measured.add("host", "add 2^14", "GB/s", 100.0)
+        measured.add("host", "add 2^14", 100.0)
 
     def watch(parts: Any, running: Any, *rest: Any) -> None:
         while any(part.passes < len(PATTERNS) for part in parts):

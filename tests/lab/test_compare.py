@@ -15,8 +15,7 @@ import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli, compare
-from vecadd.check import document
-from vecadd.figures import Figure, Range, Run, write_run
+from vecadd.figures import Figure, Range, Run, check_of_content, write_run
 from vecadd.tables import Style
 
 pytestmark = pytest.mark.no_native
@@ -310,9 +309,7 @@ def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colo
 def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     """It has no unit."""
     finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
-    check = document.read_check(
-        Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}])
-    )
+    check = check_of_content(Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}]))
     side = compare.side_of([check])
     assert ([figure.unit for figure in side.figures.values()], side.machines) == (["GB/s"], ["node1 (8 x H200)"])
 

@@ -16,7 +16,7 @@ import simulated_fleet as simulated
 from hypothesis import strategies
 
 from vecadd import cli
-from vecadd.check.document import Check, read_check
+from vecadd.figures import Check, check_of_content
 from vecadd.fleet import command, outliers
 from vecadd.fleet.outliers import MAD_TO_SIGMA, Numbers, Unlike, compare_with_peers, student_quantile
 
@@ -27,7 +27,7 @@ STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.
 
 
 def read(contents: list[dict[str, Any]]) -> list[Check]:
-    return [read_check(Path(f"{content['host']}.json"), content) for content in contents]
+    return [check_of_content(Path(f"{content['host']}.json"), content) for content in contents]
 
 
 def written(contents: list[dict[str, Any]], folder: Path) -> Path:
@@ -257,20 +257,20 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
         ({"schema": 1, "rows": []}, 'its "schema" is 1, not "vecadd-check"'),
         (machine(schema_version=3), "is a file of vecadd check of version 3; this vecadd reads version 2"),
         (machine(schema_version="2"), 'of vecadd check of version "2"'),
-        ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
-        (machine(host=""), '"" is not a text'),
-        (machine(machine_type=8), "8 is not a text"),
-        (machine(status="fine"), '"fine" is not one of passed, failed, unknown'),
+        ({key: value for key, value in machine().items() if key != "host"}, "check has no host"),
+        (machine(host=""), "check.host is empty"),
+        (machine(machine_type=8), "check.machine_type is 8, not a text"),
+        (machine(status="fine"), 'check.status is "fine", not one of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
-        (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
+        (machine(findings=[{"id": "x"}]), "check.findings[0] has no measurement, severity, value"),
         (machine(findings=7), "is not a file of vecadd check"),
-        (machine(value=float("inf")), "Infinity is not a finite number"),
+        (machine(value=float("inf")), "check.findings[0].value is Infinity, which is not a number in range"),
         (machine(findings=[{**machine()["findings"][0], "value": 10**400}]), "is not a file of vecadd check"),
     ],
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
-        read_check(Path("x.json"), content)
+        check_of_content(Path("x.json"), content)
     assert said in str(raised.value)
 
 
@@ -653,7 +653,7 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
     counts = {method: [0, 0, 0] for method in METHODS}
     for seed in SEEDS:
         faults = simulated.planted(simulated.hosts(MACHINES), seed)
-        fleet = [read_check(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
+        fleet = [check_of_content(Path("x"), content) for content in simulated.fleet(MACHINES, seed, faults)]
         for name, method in METHODS.items():
             monkeypatch.setattr(outliers, "compare_with_peers", method)
             found = simulated.places(outliers.find_outliers(fleet, 0.05).causes)
@@ -671,6 +671,6 @@ def test_all_that_was_planted_is_found_and_the_document_has_the_counts(monkeypat
 def test_a_healthy_fleet_has_next_to_no_false_alarm() -> None:
     false = 0
     for seed in SEEDS:
-        fleet = [read_check(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
+        fleet = [check_of_content(Path("x"), content) for content in simulated.fleet(MACHINES, 100 + seed)]
         false += len(simulated.places(outliers.find_outliers(fleet, 0.05).causes))
     assert false <= len(SEEDS)

@@ -21,7 +21,7 @@ import pytest
 from checks import earlier
 from conftest import child_environment
 
-from vecadd.check.measure import find_title
+from vecadd.check.measure import GROUPS
 from vecadd.figures import Figure, read_run
 from vecadd.profile import ncu
 from vecadd.profile import tables as profile_tables
@@ -188,10 +188,10 @@ def test_check(console: Console, tmp_path: Path, passes: bool) -> None:
     shown = check_text(console, out)
     content = json.loads((tmp_path / "x.json").read_text())
     assert (status, content["status"]) == ((0, "passed") if passes else (1, "failed"))
-    rows = [each for each in content["findings"] if find_title(each["id"])]
+    rows = [each for each in content["findings"] if each["id"].split("/")[0] in GROUPS.values()]
     assert len(rows) == (2 if passes else 4)
     for row in rows:
-        assert f"{find_title(row['id'])} " in shown
+        assert f"{row['measurement']} " in shown
         low, high = row["expected"]
         for figure in (row["value"], high if low is None else low):
             assert show_figure(figure, row["unit"]) in shown

@@ -11,8 +11,8 @@ from made_up import META
 
 from benchmarks import gpu_stages, why
 from benchmarks.tables import documents
-from vecadd.check import document
-from vecadd.figures import Figure, write_json, write_run
+from vecadd.check import outputs
+from vecadd.figures import Figure, check_of_content, content_of_check, json_text, write_json, write_run
 
 pytestmark = pytest.mark.no_native
 
@@ -102,8 +102,9 @@ CHECKS = sorted(documents.CHECKS.rglob("*.json"))
 @pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem)
 def test_a_recorded_check_is_as_its_schema_says(path: Path) -> None:
     content = json.loads(path.read_text())
-    jsonschema.validate(content, json.loads(document.read_schema()))
+    jsonschema.validate(content, json.loads(outputs.read_schema()))
     assert content["status"] == "passed"
+    assert json_text(content_of_check(check_of_content(path, content))) == path.read_text()
 
 
 def test_a_checks_tables_show_its_values() -> None:

@@ -13,9 +13,9 @@ from vecadd import _core, pages
 from vecadd._command import INTERRUPTED, STDOUT, USAGE_ERROR, UsageError, epilog, refuse_shared, status_line, target
 from vecadd._machine import Info
 from vecadd.bench import machine
-from vecadd.check import document, expected, findings, measure, outputs, soak
-from vecadd.check.measure import Measured
-from vecadd.figures import Figure, json_text, replace_file
+from vecadd.check import expected, findings, measure, outputs, soak
+from vecadd.check.measure import GROUPS, Measured
+from vecadd.figures import Check, Figure, Run, replace_file
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -25,9 +25,9 @@ METHOD = (
     "the median of all rounds decides"
 )
 BOTH = "both"  # memories: the device's and the host's
-STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": USAGE_ERROR}
-FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "json": json_text,
+EXIT_STATUSES = {"passed": 0, "failed": 1, "unknown": USAGE_ERROR}
+FORMATS: Mapping[str, Callable[[Check], str]] = {
+    "json": outputs.as_json,
     "junit": outputs.junit,
     "prometheus": outputs.prometheus,
     "html": outputs.page,
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     ValueError for one of another kind, UsageError for options that do not go together and a package that is
     missing."""
     if arguments.schema:
-        print(document.read_schema(), end="")
+        print(outputs.read_schema(), end="")
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     refuse_shared(wanted)
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     with status_line("check") as tell:
         measured, rounds, interrupted = _measure_rounds(here, arguments.minutes, tell)
         for file in files:
-            file.expect(here, measured)
+            expected.expect_from_run(file, here, measured)
         expected.expect_from_theory(here.gpus, measured)
         more: list[Figure] = []
         try:
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
                 more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory or BOTH, tell)
         except KeyboardInterrupt:
             interrupted = True
-    expected.expect_from_theory(here.gpus, measured)  # of rows that only a repeat has brought
+    expected.expect_from_theory(here.gpus, measured)  # of figures that only a repeat has brought
     more = [*findings.find_topology(here, _read_gpu_facts(here), measured), *more]
     conditions = machine.conditions_since(conditions)
     found = findings.find_all(here, conditions, measured, require_gpu=arguments.require_gpu, rounds=rounds, more=more)
@@ -131,16 +131,16 @@ def run(arguments: argparse.Namespace) -> int:
         here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
-    content = document.make_document(meta, document.describe_machine_type(here), found, conditions)
+    check = outputs.make_check(meta, outputs.describe_machine_type(here), found, conditions)
     screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
     try:
-        _write((path, FORMATS[name](content)) for name, path in wanted.items())
+        _write((path, FORMATS[name](check)) for name, path in wanted.items())
     finally:
-        _show(screen, here, measured, found, rounds, files, arguments.explain)
+        _show(screen, here, check, rounds, files, arguments.explain)
     if interrupted:
         screen.say(f"interrupted: whole rounds that count: {rounds}")
         return INTERRUPTED
-    return STATUSES[content["status"]]
+    return EXIT_STATUSES[check.status]
 
 
 def _measure_rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[Measured, int, bool]:
@@ -178,26 +178,19 @@ def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
         return []
 
 
-def _show(
-    screen: Screen,
-    here: Info,
-    measured: Measured,
-    found: Sequence[Figure],
-    rounds: int,
-    files: Sequence[expected.Expectations],
-    explain: bool,
-) -> None:
-    screen.show([outputs.make_table(measured.rows.values(), rounds)])
-    name, critical = machine.name(here), [figure.name for figure in found if figure.fails]
+def _show(screen: Screen, here: Info, check: Check, rounds: int, files: Sequence[Run], explain: bool) -> None:
+    screen.show([outputs.make_table((each for each in check.figures if each.sweep in GROUPS), rounds)])
+    name, critical = machine.name(here), [figure.name for figure in check.figures if figure.fails]
     if explain:
-        for figure in found:
+        for figure in check.figures:
             normal = figure.more.get("normal", {})
             screen.say(*([f"{figure.name}:"] if normal else []), *(f"  {key}: {text}" for key, text in normal.items()))
+    others = [(file.path, file.meta.get("machine", "unknown")) for file in files]
     screen.say(
         *([] if here.gpus else [f"host rows only: {here.gpu_reason}"]),
-        *(f"{file.path} is of {file.machine}, this machine is {name}" for file in files if file.machine != name),
-        *_list_problems(found),
-        f"failed: {', '.join(critical)}" if critical else document.status_of(found),
+        *(f"{path} is of {other}, this machine is {name}" for path, other in others if other != name),
+        *_list_problems(check.figures),
+        f"failed: {', '.join(critical)}" if critical else check.status,
     )
 
 

@@ -6,22 +6,24 @@ device memory are compared with vecadd.model, figures without a theory with prob
 H200's.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
-from typing import get_args
 
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
-from vecadd.check import document, measure
-from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Expected, Measured, Series, Unit, find_title
-from vecadd.figures import Run, load_text, parse_json, run_of_content
+from vecadd.check import measure
+from vecadd.check.measure import DTYPE, GROUPS, SMALL, STREAMERS, Measured, expect, make_measured
+from vecadd.figures import Check, Figure, Run, load_text, parse_json, run_or_check
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
+Expected = tuple[float, float, str]  # the reference, the share of it that passes, and its source: see measure.expect
 
 # By kind, the share by which two healthy runs of one machine may differ.
 TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "launch": 0.30, "pair": 0.05}
@@ -43,137 +45,138 @@ CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add 
 
 
 def expect_from_theory(gpus: Sequence[Gpu], measured: Measured) -> None:
-    """Sets what theory and probes expect of every measured row that has no expectation yet."""
-    for row in measured.rows.values():
-        if row.expected is None and row.values:
-            limits = measured.limits.get(row.gpu, {})
-            if row.kind == "host":
-                row.expected = _expect_host(row, measured.probes)
-            elif row.kind == "link":
-                row.expected = _expect_link(row, gpus[row.gpu])
-            elif row.kind == "device":
-                row.expected = _expect_device(row, gpus[row.gpu], limits)
-            elif row.kind == "launch":
-                row.expected = _expect_launch(row, limits)
+    """Sets what theory and probes expect of every measured figure that has no expectation yet."""
+    for id, figure in measured.figures.items():
+        if figure.expected is None and figure.rounds:
+            limits = measured.limits.get(figure.params["gpu"], {})
+            if figure.sweep == "host":
+                found = _expect_host(figure, measured.probes)
+            elif figure.sweep == "link":
+                found = _expect_link(figure, gpus[figure.params["gpu"]])
+            elif figure.sweep == "device":
+                found = _expect_device(figure, gpus[figure.params["gpu"]], limits)
+            elif figure.sweep == "launch":
+                found = _expect_launch(figure, limits)
             else:
-                row.expected = _expect_pair(row, measured)
+                found = _expect_pair(figure, measured)
+            measured.figures[id] = expect(figure, *found) if found else figure
 
 
-def read_expectations(path: Path) -> "Expectations":
-    """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    content = parse_json(path, load_text(path))
-    run = document.read_check(path, content) if document.is_check(content) else run_of_content(path, content)
-    figures = _figures_of_check(run) if isinstance(run, document.Check) else _figures_of_bench(run)
+def expect_from_run(run: Run, here: Info, measured: Measured) -> None:
+    """Sets the expectation of every figure that the earlier run has; a GPU that it lacks gets the first GPU's figures.
+    What the run has and this machine cannot run becomes a figure that has failed."""
+    known = {figure.name: figure.value for figure in run.figures}
+    for figure in measure.find_missing(here, measured, known):
+        measured.figures[figure.name] = figure
+    for id, figure in measured.figures.items():
+        value = known.get(id, known.get(re.sub(r"gpu \d+", "gpu 0", id, count=1)))
+        if value is not None:
+            measured.figures[id] = expect(figure, value, 1 - TOLERANCES[figure.sweep], str(run.path))
+
+
+def read_expectations(path: Path) -> Run:
+    """The run in a file of ``vecadd bench --json`` or ``vecadd check --json``, with the figures of a check; raises
+    ValueError for any other file."""
+    run = run_or_check(path, parse_json(path, load_text(path)))
+    figures = _figures_of_check(run) if isinstance(run, Check) else _figures_of_bench(run)
     if not figures:
         raise ValueError(f"{path} has no figure to compare a machine with")
-    for title, figure in figures.items():
-        if not 0 < figure < float("inf"):
-            raise ValueError(f"{path} has {figure:g} for {title}: no machine can be compared with that")
-    return Expectations(path, str(run.meta.get("machine", "unknown")), figures)
+    for figure in figures:
+        if not 0 < (figure.value or 0) < inf:
+            raise ValueError(f"{path} has {figure.value:g} for {figure.title}: no machine can be compared with that")
+    return replace(run, figures=figures)
 
 
-class Expectations:
-    """The figures of an earlier run, by the title of their row."""
-
-    def __init__(self, path: Path, machine: str, figures: Mapping[str, float]) -> None:
-        self.path, self.machine, self.figures = path, machine, figures
-
-    def expect(self, found: Info, measured: Measured) -> None:
-        """Sets the expectation of every row that the file has; a GPU that it lacks gets the first GPU's figures. What
-        the file has and this machine cannot run becomes a row that has failed."""
-        for row in measure.find_missing(found, measured, self.figures):
-            measured.rows[row.title] = row
-        for title, row in measured.rows.items():
-            figure = self.figures.get(title, self.figures.get(row.figure))
-            if figure is not None:
-                row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
+UNITS = ("GB/s", "s", "generation", "lanes")  # of what a round measures
 
 
-def _figures_of_check(check: document.Check) -> dict[str, float]:
-    """The figures of `vecadd check --json` by their titles, without those that other work had disturbed."""
-    found: dict[str, float] = {}
-    for figure in check.figures:
-        title = find_title(figure.name) if figure.unit in get_args(Unit) and figure.severity != "unknown" else None
-        if title is not None and figure.value is not None:
-            found[title] = figure.value
-    return found
+def _figures_of_check(check: Check) -> list[Figure]:
+    """What the rounds of `vecadd check` measured, without what other work had disturbed."""
+    return [
+        figure
+        for figure in check.figures
+        if figure.name.split("/")[0] in GROUPS.values()
+        and figure.unit in UNITS
+        and figure.severity != "unknown"
+        and figure.value is not None
+    ]
 
 
-def _figures_of_bench(run: Run) -> dict[str, float]:
-    """A bench's figures under the acceptance test's titles."""
-    figures: dict[str, float] = {}
-    for group, names in measure.PROBED.items():
-        probed = run.meta.get("limits", {}).get(group, {})
-        figures |= {f"{group} {name}": float(probed[key]) for name, key in names.items() if key in probed}
+def _figures_of_bench(run: Run) -> list[Figure]:
+    """A bench's figures as those of the acceptance test."""
+    values: dict[tuple[str, str], float] = {}  # by kind and what was measured
+    for kind, names in measure.PROBED.items():
+        probed = run.meta.get("limits", {}).get(kind, {})
+        values |= {(kind, what): float(probed[key]) for what, key in names.items() if key in probed}
     for row in run.figures:
         if row.dtype != str(DTYPE) or row.seconds is None or row.gbps is None:
             continue
-        title = f"add {show_size(row.n)}"
+        add = f"add {show_size(row.n)}"
         if row.sweep == "host" and row.n == SMALL:
             if row.name == "add":
-                figures[f"host {title}"] = row.seconds
+                values["host", add] = row.seconds
         elif row.sweep == "host" and row.name in ("add", *STREAMERS):
-            figures[f"host {title}"] = max(row.gbps, figures.get(f"host {title}", 0.0))
+            values["host", add] = max(row.gbps, values.get(("host", add), 0.0))
         elif row.sweep == "size" and row.name == "tuned":
-            figures[f"device {title}"] = row.gbps
+            values["device", add] = row.gbps
         elif row.sweep == "size" and row.name == "add" and row.n == SMALL:
-            figures["launch call of add"] = row.seconds
-    return figures
+            values["launch", "call of add"] = row.seconds
+    return [replace(make_measured(kind, what), value=value) for (kind, what), value in values.items()]
 
 
-def _expect_host(row: Series, probes: Mapping[str, float]) -> Expected | None:
-    if row.unit == "s":
-        return Expected(probes["numpy"], 1.0, "numpy.add of the same run") if "numpy" in probes else None
+def _expect_host(figure: Figure, probes: Mapping[str, float]) -> Expected | None:
+    if figure.unit == "s":
+        return (probes["numpy"], 1.0, "numpy.add of the same run") if "numpy" in probes else None
     if "host" not in probes:
         return None
-    return Expected(probes["host"], SHARES["host add"], "the best that a probe of the same run reached")
+    return probes["host"], SHARES["host add"], "the best that a probe of the same run reached"
 
 
-def _expect_link(row: Series, gpu: Gpu) -> Expected | None:
+def _expect_link(figure: Figure, gpu: Gpu) -> Expected | None:
     if gpu.link_generation_max is None or gpu.link_width_max is None:
         return None
     source = f"PCIe {gpu.link_generation_max} x{gpu.link_width_max} in theory"
-    if " node " in row.name:
+    if " node " in figure.params["what"]:
         return None  # the near node's figure is the link's, and the far one's has no theory
-    if row.name in ("generation", "width"):
-        most = gpu.link_generation_max if row.name == "generation" else gpu.link_width_max
-        return Expected(most, 1.0, "the most that GPU and slot can have")
+    if figure.params["what"] in ("generation", "width"):
+        most = gpu.link_generation_max if figure.params["what"] == "generation" else gpu.link_width_max
+        return most, 1.0, "the most that GPU and slot can have"
     rate = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
     if rate is None:
         return None
-    ways = 2 if row.name == "both ways" else 1
-    return Expected(ways * rate / 1e9, SHARES[row.figure], source)
+    ways = 2 if figure.params["what"] == "both ways" else 1
+    return ways * rate / 1e9, SHARES[figure.measurement], source
 
 
-def _expect_pair(row: Series, measured: Measured) -> Expected | None:
-    target = int(row.name.rpartition(" ")[2])
-    connection = measured.connections.get((row.gpu, target))
-    if connection is None or connection.rate is None or not measured.peers[row.gpu, target]["access"]:
+def _expect_pair(figure: Figure, measured: Measured) -> Expected | None:
+    pair = figure.params["gpu"], figure.params["to"]
+    connection = measured.connections.get(pair)
+    if connection is None or connection.rate is None or not measured.peers[pair]["access"]:
         return None  # without peer access copies go through the host
     share, gbps = SHARES["pair by NVLink" if connection.nvlink else "pair by PCIe"], connection.rate / 1e9
-    return Expected(gbps, share, f"{connection.name}, in theory {show_figure(gbps, 'GB/s')}")
+    return gbps, share, f"{connection.name}, in theory {show_figure(gbps, 'GB/s')}"
 
 
-def _expect_device(row: Series, gpu: Gpu, limits: Limits) -> Expected | None:
-    if row.figure in SHARES:
+def _expect_device(figure: Figure, gpu: Gpu, limits: Limits) -> Expected | None:
+    if figure.measurement in SHARES:
         if gpu.bandwidth is None:
             return None
-        return Expected(gpu.bandwidth / 1e9, SHARES[row.figure], "the memory's clock and bus in theory")
-    (n,) = parse_sizes(row.name.removeprefix("add "))
+        return gpu.bandwidth / 1e9, SHARES[figure.measurement], "the memory's clock and bus in theory"
+    (n,) = parse_sizes(figure.params["what"].removeprefix("add "))
     tuned = next(rung for rung in _core.rungs() if rung["name"] == "tuned")
     try:
         found = model.predict(tuned, None, asdict(gpu), model.Limits.of(limits), str(DTYPE), n, {})
     except ValueError:  # a probe has failed, or the driver hides the GPU's clock
         return None
     gbps = model.bytes_moved(n, DTYPE.itemsize) / found.seconds / 1e9
-    return Expected(gbps, SHARES["device add"], "vecadd.model, from the probes of the same run")
+    return gbps, SHARES["device add"], "vecadd.model, from the probes of the same run"
 
 
-def _expect_launch(row: Series, limits: Limits) -> Expected | None:
-    if row.name == "call of add":
+def _expect_launch(figure: Figure, limits: Limits) -> Expected | None:
+    if figure.params["what"] == "call of add":
         if "launch" not in limits:
             return None
         source = f"{CALLS} times what the host takes to queue an empty kernel, in the same run"
-        return Expected(CALLS * limits["launch"]["issued_seconds"], 1.0, source)
-    seconds = RECORDED.need("kernel" if row.name == "empty kernel" else "queued")
-    return Expected(seconds, LAUNCH_SHARE, "an H200's")
+        return CALLS * limits["launch"]["issued_seconds"], 1.0, source
+    seconds = RECORDED.need("kernel" if figure.params["what"] == "empty kernel" else "queued")
+    return seconds, LAUNCH_SHARE, "an H200's"

@@ -1,6 +1,8 @@
 """Findings: what the check says of a machine, one a figure and one a condition, with what it means and what to do."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from statistics import median
 from typing import Any
@@ -8,10 +10,22 @@ from typing import Any
 from vecadd._machine import Gpu, Info
 from vecadd.bench import machine
 from vecadd.check import topology
-from vecadd.check.document import make_figure
-from vecadd.check.measure import GROUPS, Measured, Series, Severity
+from vecadd.check.measure import (
+    GROUPS,
+    LINK_UNITS,
+    PAIR_WAYS,
+    UNMEASURED,
+    Measured,
+    find_bound,
+    find_drift,
+    find_worst,
+    make_measured,
+    misses,
+    show_name,
+    show_title,
+)
 from vecadd.check.topology import UNKNOWN, Node, NvLinks
-from vecadd.figures import Figure
+from vecadd.figures import Figure, less_is_better
 from vecadd.tables import show_figure, show_rate
 
 BUSY = 0.5  # of the host's processors, by the load average: above it other work disturbs the figures
@@ -30,16 +44,15 @@ def find_all(
     rounds: int = 1,
     more: Iterable[Figure] = (),
 ) -> list[Figure]:
-    """Every row and condition, in the order of the table. Notes which rows other work has disturbed. ``conditions`` are
-    those of `machine.conditions_since`; ``rounds`` counts whole ones: with more than one a figure may have drifted;
-    ``more`` are figures that other parts of the check have made."""
-    rows = measured.rows.values()
-    for row in rows:
-        row.disturbed = row.kind in TIMED_BY_HOST and _load_per_processor(conditions) > FULL
+    """Every measured figure, judged, and every condition, in the order of the table. ``conditions`` are those of
+    `machine.conditions_since`; ``rounds`` counts whole ones: with more than one a figure may have drifted; ``more`` are
+    figures that other parts of the check have made."""
+    figures = measured.figures.values()
+    full = _load_per_processor(conditions) > FULL
     return [
-        *(_judge_series(row, info, measured) for row in rows),
-        *(_find_drift(rows) if rounds > 1 else ()),
-        *_find_unknown_links(info, rows),
+        *(judge(figure, info, measured, disturbed=full and figure.sweep in TIMED_BY_HOST) for figure in figures),
+        *(_find_drift(figures) if rounds > 1 else ()),
+        *_find_unknown_links(info, measured),
         *more,
         _judge_load(conditions),
         _count_gpus(info, require_gpu),
@@ -47,51 +60,12 @@ def find_all(
     ]
 
 
-def _judge_series(row: Series, info: Info, measured: Measured) -> Figure:
-    bound = row.bound
-    meaning, next = explain_series(row, row.severity)
-    gpu = info.gpus[row.gpu] if row.kind != "host" and row.gpu < len(info.gpus) else None
-    return make_figure(
-        row.id,
-        row.measurement,
-        row.severity,
-        row.value,
-        row.unit,
-        meaning,
-        next,
-        interval=row.interval,
-        expected=None if bound is None else (-inf, bound) if row.unit == "s" else (bound, inf),
-        source=row.expected.source if row.expected else "",
-        normal=compare_with_data_sheet(row, gpu, measured),
-        rounds=list(row.values) if len(row.values) > 1 else None,
-    )
-
-
-def _find_drift(rows: Iterable[Series]) -> Iterator[Figure]:
-    for row in rows:
-        if row.drift is None or (row.drift if row.unit == "s" else -row.drift) <= DRIFT:
-            continue
-        yield make_figure(
-            f"drift/{row.where}/{row.figure}",
-            f"drift of {row.measurement}",
-            "warning",
-            row.drift,
-            "1",
-            f"drift: {row.title} was {100 * abs(row.drift):.0f} % slower in the last round.",
-            "Look at clocks, temperatures and other work, and measure for longer (--soak MINUTES).",
-            expected=(-inf, DRIFT) if row.unit == "s" else (-DRIFT, inf),
-            source="the first round of the same run",
-        )
-
-
-def _find_unknown_links(info: Info, rows: Iterable[Series]) -> Iterator[Figure]:
-    """Generations and widths that neither nvidia-smi nor sysfs tells. Those that are known are rows."""
-    known = {row.id for row in rows}
-    for gpu in info.gpus:
-        for name, unit in (("generation", "generation"), ("width", "lanes")):
-            id = f"link/gpu {gpu.index}/{name}"
-            if id not in known:
-                yield make_unknown(id, f"link {name}", unit, f"neither nvidia-smi nor sysfs says the link's {name}.")
+def make_figure(
+    id: str, measurement: str, severity: str, value: float | None, unit: str, meaning: str, next: str = "", **more: Any
+) -> Figure:
+    """A figure of something else than a round. One that passes needs no next step."""
+    known: dict[str, Any] = {"measurement": measurement, "severity": severity, "value": value, "unit": unit}
+    return Figure("check", id, meaning=meaning, next="" if severity == "pass" else next, **known, **more)
 
 
 def make_unknown(id: str, measurement: str, unit: str, meaning: str, next: str = "") -> Figure:
@@ -100,6 +74,53 @@ def make_unknown(id: str, measurement: str, unit: str, meaning: str, next: str =
 
 
 LET_ASK = "Run it where nvidia-smi and /sys can be read, as in a container with the driver's tools, or as root."
+
+
+def judge(figure: Figure, info: Info, measured: Measured, *, disturbed: bool = False) -> Figure:
+    """The measured figure with its severity, what it means and what to do."""
+    severity = find_severity(figure, disturbed)
+    meaning, next = explain_figure(figure, severity)
+    normal = compare_with_data_sheet(figure, info.gpus, measured)
+    return replace(figure, severity=severity, meaning=meaning, next=next, more={"normal": normal} if normal else {})
+
+
+def find_severity(figure: Figure, disturbed: bool = False) -> str:
+    """A figure that only some rounds missed is a warning; one that other work has disturbed cannot fail."""
+    if figure.error is not None:
+        return "unknown" if any(name in figure.error for name in UNMEASURED) else "critical"
+    if figure.expected is None:
+        return "info"
+    if misses(figure, figure.value):
+        return "unknown" if disturbed else "critical"
+    return "warning" if misses(figure, find_worst(figure)) else "pass"
+
+
+def _find_drift(figures: Iterable[Figure]) -> Iterator[Figure]:
+    for figure in figures:
+        drift, rising = find_drift(figure), less_is_better(figure.unit)
+        if drift is None or (drift if rising else -drift) <= DRIFT:
+            continue
+        yield make_figure(
+            f"drift/{figure.where}/{show_name(figure)}",
+            f"drift of {figure.measurement}",
+            "warning",
+            drift,
+            "1",
+            f"drift: {show_title(figure)} was {100 * abs(drift):.0f} % slower in the last round.",
+            "Look at clocks, temperatures and other work, and measure for longer (--soak MINUTES).",
+            expected=(-inf, DRIFT) if rising else (-DRIFT, inf),
+            source="the first round of the same run",
+        )
+
+
+def _find_unknown_links(info: Info, measured: Measured) -> Iterator[Figure]:
+    """Generations and widths that neither nvidia-smi nor sysfs tells. Those that are known are measured figures."""
+    for gpu in range(len(info.gpus)):
+        for what in LINK_UNITS:
+            figure = make_measured("link", what, gpu)
+            if figure.name not in measured.figures:
+                meaning = f"neither nvidia-smi nor sysfs says the link's {what}."
+                yield make_unknown(figure.name, figure.measurement, figure.unit, meaning)
 
 
 def _load_per_processor(conditions: Mapping[str, Any]) -> float:
@@ -125,7 +146,7 @@ def _judge_load(conditions: Mapping[str, Any]) -> Figure:
 
 
 def _count_gpus(info: Info, require_gpu: bool) -> Figure:
-    severity: Severity = "pass" if info.gpus else "info"
+    severity: str = "pass" if info.gpus else "info"
     if not info.gpus and info.gpu_status in ("driver too old", "unusable", "unknown"):
         severity = "warning"
     if not info.gpus and require_gpu:
@@ -175,7 +196,7 @@ def _judge_conditions(conditions: Mapping[str, Any]) -> Iterator[Figure]:
     )
 
 
-def _judge_count(name: str, value: float | None, unit: str, severity: Severity, meaning: str, next: str) -> Figure:
+def _judge_count(name: str, value: float | None, unit: str, severity: str, meaning: str, next: str) -> Figure:
     """Of what a healthy machine has none: ``severity`` and ``meaning`` are for one that has some."""
     id = f"conditions/gpus/{name}"
     if value is None:
@@ -193,15 +214,14 @@ def _judge_count(name: str, value: float | None, unit: str, severity: Severity, 
     )
 
 
-# What a row's figure means, and what to do where it is not what it should be.
-
+# What a measured figure means, and what to do where it is not what it should be.
 
 _MEMORY = "Run it again on an idle machine. If it stays, look at ECC errors, clocks and temperatures (nvidia-smi -q)."
 _SLOT = "Seat the card anew, look at riser and slot in the BIOS, and at PCIe errors (AER) in the kernel's log."
 
 _FABRIC = "Look at nvidia-smi nvlink --status and topo -m; at the fabric manager; on PCIe at ACS and IOMMU settings."
 
-# The meaning and the next step, by the longest beginning of a row's figure.
+# The meaning and the next step, by the longest beginning of a measurement.
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "host add": (
         "The rate of an addition that goes through the host's memory, every array counted once.",
@@ -231,44 +251,40 @@ _LOG = "Look for Xid errors and other messages of the driver in the kernel's log
 _AT_ONCE = "Take the machine out of service: a result that is wrong without an error cannot be used."
 
 
-def explain_series(row: Series, severity: Severity) -> tuple[str, str]:
-    """What a row of that severity means, and what to do: "" where nothing is to be done."""
-    known = max((key for key in _TEXTS if row.figure.startswith(key)), key=len, default="")
-    meaning, next = _TEXTS.get(known, (f"Probes of the group {GROUPS[row.kind]!r}.", _LOG))
+def explain_figure(figure: Figure, severity: str) -> tuple[str, str]:
+    """What a measured figure of that severity means, and what to do: "" where nothing is to be done."""
+    known = max((key for key in _TEXTS if figure.measurement.startswith(key)), key=len, default="")
+    meaning, next = _TEXTS.get(known, (f"Probes of the group {GROUPS[figure.sweep]!r}.", _LOG))
     if severity == "unknown":
-        disturbed = f"{_describe_miss(row)} Other work kept the host's processors busy."
-        why = f"It could not be measured: {row.error}" if row.error else disturbed
+        disturbed = f"{_describe_miss(figure)} Other work kept the host's processors busy."
+        why = f"It could not be measured: {figure.error}" if figure.error else disturbed
         return f"{meaning} {why}", "End other work, and run it again."
-    if row.error is not None:
-        return f"{meaning} It failed: {row.error}", _AT_ONCE if "wrong" in row.error else next
-    if severity == "info":
-        return f"{meaning} Nothing says what it should be.", ""
+    if figure.error is not None:
+        return f"{meaning} It failed: {figure.error}", _AT_ONCE if "wrong" in figure.error else next
+    if severity in ("info", "pass"):
+        return meaning if severity == "pass" else f"{meaning} Nothing says what it should be.", ""
+    return f"{meaning} {_describe_miss(figure)}{_describe_degraded_link(figure)}", next
+
+
+def _describe_miss(figure: Figure) -> str:
+    worst, bound, rounds = find_worst(figure), find_bound(figure), len(figure.rounds)
+    if figure.value is None or worst is None or not bound:
+        return ""
+    beyond = "above the most" if less_is_better(figure.unit) else "below the least"
+    if misses(figure, figure.value):
+        return f"It is {100 * abs(figure.value / bound - 1):.0f} % {beyond} that passes, by the median of {rounds}."
     return (
-        (meaning, "")
-        if severity == "pass"
-        else (f"{meaning} {_describe_miss(row)}{_describe_degraded_link(row)}", next)
+        f"One measurement was {100 * abs(worst / bound - 1):.0f} % {beyond} that passes, and the median of {rounds} "
+        "passes: it flutters."
     )
 
 
-def _describe_miss(row: Series) -> str:
-    value, worst, bound = row.value, row.worst, row.bound
-    if value is None or worst is None or not bound:
-        return ""
-    beyond = "above the most" if row.unit == "s" else "below the least"
-    if row.passed:
-        return (
-            f"One measurement was {100 * abs(worst / bound - 1):.0f} % {beyond} that passes, and the median of "
-            f"{len(row.values)} passes: it flutters."
-        )
-    return f"It is {100 * abs(value / bound - 1):.0f} % {beyond} that passes, by the median of {len(row.values)}."
-
-
-def _describe_degraded_link(row: Series) -> str:
+def _describe_degraded_link(figure: Figure) -> str:
     """Of a link that is less than it could be."""
-    if row.name not in ("generation", "width") or row.value is None or row.expected is None:
+    if figure.unit not in LINK_UNITS.values() or figure.value is None or figure.reference is None:
         return ""
-    mark = "x" if row.name == "width" else "PCIe "
-    return f" degraded link: {mark}{row.value:.0f} under load, where {mark}{row.expected.value:.0f} is possible."
+    found, possible = (show_figure(value, figure.unit) for value in (figure.value, figure.reference))
+    return f" degraded link: {found} under load, where {possible} is possible."
 
 
 # Is this number normal? What a data sheet, a copy, a STREAM add and our row show of the same memory or link, and why
@@ -280,26 +296,28 @@ NORMAL = ("data sheet", "copy", "STREAM add", "ours", "why")
 UNTOLD = "not told by the driver"
 
 
-def compare_with_data_sheet(row: Series, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | None:
-    """By NAMES. None for rows that are no rates."""
-    if row.unit != "GB/s" or row.name == "figures":
-        return None
-    if row.kind == "host":
-        shown = _normal_of_host(row)
-    elif row.kind == "device":
-        shown = _normal_of_device(row, gpu, measured)
-    elif row.kind == "link":
-        shown = _normal_of_link(gpu, measured)
+def compare_with_data_sheet(figure: Figure, gpus: Sequence[Gpu], measured: Measured) -> Mapping[str, str]:
+    """By NORMAL's names. None of what is no rate."""
+    if figure.unit != "GB/s" or figure.params["what"] == "figures":
+        return {}
+    index = figure.params["gpu"]
+    gpu, limits = gpus[index] if index < len(gpus) else None, measured.limits.get(index, {})
+    if figure.sweep == "host":
+        shown = _normal_of_host(figure)
+    elif figure.sweep == "device":
+        shown = _normal_of_device(figure, gpu, limits.get("device", {}), measured)
+    elif figure.sweep == "link":
+        shown = _normal_of_link(gpu, limits.get("link", {}))
     else:
-        shown = _normal_of_pair(row, measured)
-    return {name: {"ours": _rate(row.value), **shown}[name] for name in NORMAL}
+        shown = _normal_of_pair(figure, measured)
+    return {name: {"ours": _rate(figure.value), **shown}[name] for name in NORMAL}
 
 
-def _normal_of_host(row: Series) -> dict[str, str]:
-    ordinary = None if row.value is None else 0.75 * row.value
+def _normal_of_host(figure: Figure) -> dict[str, str]:
+    copied, ordinary = (None if figure.value is None else share * figure.value for share in (0.5, 0.75))
     return {
         "data sheet": "memory channels × transfers a second × 8 bytes; only root may read the modules (dmidecode)",
-        "copy": f"a memcpy that counts its bytes once: about {_rate(None if row.value is None else row.value / 2)}",
+        "copy": f"a memcpy that counts its bytes once: about {_rate(copied)}",
         "STREAM add": f"with ordinary stores about {_rate(ordinary)}, with streaming stores what ours shows",
         "why": "A data sheet counts every transfer the modules could make; about four fifths can be had. A store to "
         "memory that is not in the cache first reads it: STREAM counts three arrays where four are moved, so it shows "
@@ -307,10 +325,11 @@ def _normal_of_host(row: Series) -> dict[str, str]:
     }
 
 
-def _normal_of_device(row: Series, gpu: Gpu | None, measured: Measured) -> dict[str, str]:
-    limits = measured.limits.get(row.gpu, {}).get("device", {})
-    adds = [other for other in measured.rows.values() if other.kind == "device" and other.gpu == row.gpu]
-    add = max((other.value for other in adds if other.name.startswith("add ") and other.value), default=None)
+def _normal_of_device(
+    figure: Figure, gpu: Gpu | None, limits: Mapping[str, float], measured: Measured
+) -> dict[str, str]:
+    adds = re.compile(rf"device memory/{figure.where}/add ")
+    add = max((each.value for id, each in measured.figures.items() if each.value and adds.match(id)), default=None)
     copy = limits.get("copy_gbps")
     return {
         "data sheet": _rate(gpu.bandwidth / 1e9 if gpu and gpu.bandwidth else None, UNTOLD),
@@ -322,9 +341,8 @@ def _normal_of_device(row: Series, gpu: Gpu | None, measured: Measured) -> dict[
     }
 
 
-def _normal_of_link(gpu: Gpu | None, measured: Measured) -> dict[str, str]:
+def _normal_of_link(gpu: Gpu | None, link: Mapping[str, float]) -> dict[str, str]:
     rate = machine.link_theory(gpu.link_generation_max, gpu.link_width_max) if gpu else None
-    link = measured.limits.get(gpu.index if gpu else 0, {}).get("link", {})
     return {
         "data sheet": f"{_rate(rate and rate / 1e9, UNTOLD)} each way",
         "copy": f"{_rate(link.get('to_device_gbps'))} up and {_rate(link.get('to_host_gbps'))} down from page-locked "
@@ -335,16 +353,11 @@ def _normal_of_link(gpu: Gpu | None, measured: Measured) -> dict[str, str]:
     }
 
 
-def _normal_of_pair(row: Series, measured: Measured) -> dict[str, str]:
-    ways = {
-        name: measured.rows.get(
-            Series("pair", f"{name}{row.name[row.name.find(' to GPU') :]}", "GB/s", gpu=row.gpu).title
-        )
-        for name in ("copy", "read", "write")
-    }
+def _normal_of_pair(figure: Figure, measured: Measured) -> dict[str, str]:
+    ways = {way: measured.figures.get(f"pair/{figure.where}/{way}") for way in PAIR_WAYS}
     shown, read = {name: _rate(way.value if way else None) for name, way in ways.items()}, ways["read"]
     return {
-        "data sheet": row.expected.source if row.expected else UNTOLD,
+        "data sheet": figure.source or UNTOLD,
         "copy": shown["copy"],
         "STREAM add": f"about {_rate(read.value * 1.5 if read and read.value else None)} where both inputs are read "
         "across: two of its three arrays cross the link",
@@ -440,11 +453,9 @@ def _judge_nodes_of_gpus(
 
 def _rates_by_node(measured: Measured, gpu: int) -> dict[int, float]:
     """Copies to the GPU by the node that they come from."""
-    return {
-        int(row.name.rpartition(" ")[2]): row.value
-        for row in measured.rows.values()
-        if row.kind == "link" and row.gpu == gpu and row.name.startswith("to the device from node ") and row.value
-    }
+    copies = re.compile(rf"link/gpu {gpu}/to the device from node (\d+)")
+    found = {copies.fullmatch(id): figure.value for id, figure in measured.figures.items()}
+    return {int(match[1]): value for match, value in found.items() if match and value}
 
 
 def _judge_nvlinks(facts: list[dict[str, Any]]) -> Iterator[Figure]:

@@ -17,8 +17,7 @@ import numpy as np
 
 from vecadd import _core, _machine
 from vecadd.check import topology
-from vecadd.check.document import make_figure
-from vecadd.check.findings import DRIFT, make_unknown
+from vecadd.check.findings import DRIFT, make_figure, make_unknown
 from vecadd.check.measure import UNMEASURED, describe_error
 from vecadd.figures import Figure
 from vecadd.tables import show_rate
@@ -224,5 +223,5 @@ def _rate(part: Part) -> Figure:
         interval=(min(rates), max(rates)),
         expected=((1 - drift) * early, inf),
         source="the first fifth of the soak",
-        series=part.series,
+        more={"series": part.series},
     )

@@ -22,8 +22,7 @@ from vecadd._command import (
     refuse_shared,
     target,
 )
-from vecadd.check.document import Check, read_check
-from vecadd.figures import FLEET, read_objects, replace_file, write_json
+from vecadd.figures import FLEET, Check, check_of_content, read_objects, replace_file, write_json
 from vecadd.fleet import outliers
 from vecadd.fleet.outliers import LEVELS, Cause, Changes, Deviation, Found, Group
 from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
@@ -240,7 +239,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         pages.require()
     read, left_out = _read(arguments.results)
-    refuse_inputs(targets, [check.path for check in read])
+    refuse_inputs(targets, [check.path for check in read if isinstance(check.path, Path)])
     newest, before = outliers.find_last_runs(read)
     least = arguments.least / 100
     group = arguments.group or outliers.group_by_name
@@ -268,7 +267,7 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
         try:
             if isinstance(content, ValueError):
                 raise content
-            read.append(read_check(path, content))
+            read.append(check_of_content(path, content))
         except ValueError as error:
             if path in paths:
                 raise UsageError(str(error)) from error

@@ -10,8 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from vecadd.check.document import Check
-from vecadd.figures import Figure, less_is_better
+from vecadd.figures import Check, Figure, less_is_better
 from vecadd.tables import show_figure
 
 # How unlike its peers a figure is: the modified z-score, by median and MAD.
