@@ -1,8 +1,10 @@
 """device="cuda" with host arrays: numpy.add's values, kind and warnings, by way of the GPU, pinned memory or not."""
 
+import sys
 import threading
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -263,6 +265,20 @@ def test_what_is_not_contiguous_or_not_alike_is_added_too(device, name):
     got, want = vecadd.add(a, b, device="cuda"), np.add(a, b)
     assert type(got) is type(want)
     assert_same_values(np.asarray(got), np.asarray(want))
+
+
+def test_what_is_copied_first_needs_no_python_of_vecadds(device):
+    called = []
+    operands = [(*make(), None) for make in STAGED.values()] + [(np.arange(5), 1.5, np.zeros(10)[::2])]
+    vecadd.add(*operands[0], device="cuda")  # imports what the first call needs
+    sys.setprofile(lambda frame, event, _: called.append((event, frame.f_code.co_filename)))
+    try:
+        for a, b, out in operands:
+            vecadd.add(a, b, out, device="cuda")
+    finally:
+        sys.setprofile(None)
+    ours = str(Path(vecadd.__file__).parent)
+    assert [file for event, file in called if event == "call" and file.startswith(ours)] == []
 
 
 @pytest.mark.parametrize(

@@ -61,34 +61,24 @@ done:
     return result;
 }
 
-int
-check_by_numpy(PyObject *const objects[ROLE_COUNT])
-{
-    PyObject *checked = call_imported("vecadd._called_by_core", "check_numpy_call", "(OOO)", objects[ROLE_A],
-                                      objects[ROLE_B], objects[ROLE_OUT]);
-    Py_XDECREF(checked);
-    return checked ? 0 : -1;
-}
-
 PyObject *
-call_in_python(const char *module, const char *function, const struct library *library,
-               const struct add_arguments *arguments)
+call_host_tensors(const char *function, const struct library *library, const struct add_arguments *arguments)
 {
     static const char *const choices[] = {
         [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
     PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
                                              : PyUnicode_FromFormat("cuda:%d", arguments->device);
-    PyObject *a = arguments->objects[ROLE_A], *b = arguments->objects[ROLE_B];
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
-    PyObject *result = !device   ? NULL
-                       : library ? call_imported(module, function, "(OOOOO)", library->object, a, b, out, device)
-                                 : call_imported(module, function, "(OOOO)", a, b, out, device);
+    PyObject *result = device ? call_imported("vecadd.interop.host_tensors", function, "(OOOOO)", library->object,
+                                              arguments->objects[ROLE_A], arguments->objects[ROLE_B], out, device)
+                              : NULL;
     Py_XDECREF(device);
     return result;
 }
 
+/* A new array of the dtype and shape of a host sum whose operands differ in them. */
 static PyObject *
-make_strided_host_sum(struct module_state *state, struct prepared_call *call)
+make_layout_sum(struct module_state *state, struct prepared_call *call)
 {
     const struct addition *addition = &call->addition;
     PyObject *sum = host_result(state, call->descr, addition->ndim, addition->shape, addition->ordered);
@@ -102,7 +92,7 @@ static PyObject *
 make_sum(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     if (call->plan.route == ROUTE_HOST && call->plan.strided)
-        return make_strided_host_sum(state, call);
+        return make_layout_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
         return host_result_like(state, arguments->objects[ROLE_A], &call->plan.c);
     const struct plan *plan = &call->plan;
@@ -153,6 +143,59 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     return sum;
 }
 
+/* The operand in C order, in the sum's dtype and shape: itself where it is so, else a copy. A new reference. */
+static PyObject *
+copied(struct module_state *state, PyObject *operand, PyArray_Descr *dtype, const struct addition *addition)
+{
+    PyArrayObject *from = (PyArrayObject *)Py_NewRef(operand);
+    if (!PyArray_Check(operand)) {
+        Py_DECREF(operand);
+        from = (PyArrayObject *)PyArray_FromAny(operand, (PyArray_Descr *)Py_NewRef((PyObject *)dtype), 0, 0, 0, NULL);
+    }
+    if (!from || (addition->ndim && PyArray_ISCARRAY_RO(from) && PyArray_TYPE(from) == dtype->type_num &&
+                  dtype_of_descr(state, PyArray_DESCR(from)) >= 0 && PyArray_NDIM(from) == addition->ndim &&
+                  PyArray_CompareLists(PyArray_DIMS(from), addition->shape, addition->ndim)))
+        return (PyObject *)from;
+    PyObject *copy = PyArray_Empty(addition->ndim, addition->shape, (PyArray_Descr *)Py_NewRef((PyObject *)dtype), 0);
+    if (copy && PyArray_CopyInto((PyArrayObject *)copy, from) < 0)
+        Py_CLEAR(copy);
+    Py_DECREF((PyObject *)from);
+    return copy;
+}
+
+/* Adds copies of host operands that a GPU does not take as they are, and gives the sum to out. */
+static PyObject *
+add_copies(struct module_state *state, PyObject *out, struct prepared_call *call)
+{
+    struct plan *plan = &call->plan;
+    PyObject *given[] = {call->operands[ROLE_A].exported, call->operands[ROLE_B].exported}, *result = NULL;
+    if (plan->n == 0) /* the GPU has to be there; NumPy converts an operand of one element, and may warn of it */
+        return add_run(state, plan) < 0 ? NULL
+                                        : PyObject_CallFunctionObjArgs(state->numpy_add, given[0], given[1], out, NULL);
+    PyObject *a = copied(state, given[0], call->descr, &call->addition);
+    PyObject *b = a ? copied(state, given[1], call->descr, &call->addition) : NULL;
+    PyObject *sum = b ? make_layout_sum(state, call) : NULL;
+    if (sum) {
+        const struct batch_add run = {PyArray_DATA((PyArrayObject *)a), PyArray_DATA((PyArrayObject *)b), plan->c,
+                                      plan->n, plan->component};
+        plan->a = run.a;
+        plan->b = run.b;
+        /* A warning of the copy's runs Python code, which may resize an operand that needs none. */
+        if (call->addition.ndim && !host_run_is(state, (PyObject *[]){a, b, sum}, &run))
+            PyErr_SetString(PyExc_ValueError, "an operand has been resized while the other one was copied");
+        else if (add_run(state, plan) == 0)
+            result = out ? call_imported("numpy", "copyto", "(OO)", out, sum)
+                         : PyArray_Return((PyArrayObject *)Py_NewRef(sum));
+    }
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    Py_XDECREF(sum);
+    if (!result || !out)
+        return result;
+    Py_DECREF(result); /* numpy.copyto's None */
+    return Py_NewRef(out);
+}
+
 PyObject *
 call_library(struct module_state *state, const char *method, const struct library *library,
              const struct add_arguments *arguments)
@@ -180,17 +223,17 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
     case CALL_PLANNED:
         sum = add_planned(state, arguments, &call);
         break;
+    case CALL_COPIES:
+        sum = add_copies(state, arguments->objects[ROLE_OUT], &call);
+        break;
     case CALL_HOST_TENSORS:
-        sum = call_in_python("vecadd.interop.host_tensors", "add", call.library, arguments);
+        sum = call_host_tensors("add", call.library, arguments);
         break;
     case CALL_LIBRARY:
         sum = call_library(state, "add", call.library, arguments);
         break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
-        break;
-    case CALL_MATERIALIZED:
-        sum = call_in_python("vecadd._called_by_core", "add_materialized", NULL, arguments);
         break;
     }
     call_clear(&call);

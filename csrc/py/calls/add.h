@@ -24,11 +24,7 @@ PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyOb
 PyObject *call_library(struct module_state *state, const char *method, const struct library *library,
                        const struct add_arguments *arguments);
 
-/* Raises what numpy.add(a, b, out) would raise before it adds. Returns 0, or -1 with an exception set. */
-int check_by_numpy(PyObject *const objects[ROLE_COUNT]);
-
-/* Calls function(a, b, out, device) of a module of vecadd's, with `library` first where that is not NULL. */
-PyObject *call_in_python(const char *module, const char *function, const struct library *library,
-                         const struct add_arguments *arguments);
+/* Calls function(library, a, b, out, device) of vecadd.interop.host_tensors. */
+PyObject *call_host_tensors(const char *function, const struct library *library, const struct add_arguments *arguments);
 
 #endif

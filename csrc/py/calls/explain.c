@@ -84,6 +84,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     struct status status;
     switch (call.kind) {
     case CALL_PLANNED:
+    case CALL_COPIES:
         if (plan_check_device(plan, &status) < 0) {
             status_raise(state, &status);
             break;
@@ -96,13 +97,10 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         result = explain_plan(plan);
         break;
     case CALL_HOST_TENSORS:
-        result = call_in_python("vecadd.interop.host_tensors", "explain", call.library, &arguments);
+        result = call_host_tensors("explain", call.library, &arguments);
         break;
     case CALL_LIBRARY:
         result = call_library(state, "explain", call.library, &arguments);
-        break;
-    case CALL_MATERIALIZED:
-        result = call_in_python("vecadd._called_by_core", "explain_materialized", NULL, &arguments);
         break;
     }
     if (result && call.differs)

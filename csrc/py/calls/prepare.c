@@ -246,6 +246,68 @@ leave_to_numpy(struct prepared_call *call, const char *why)
     return 0;
 }
 
+/* Whether NumPy copies the sum into out, which it describes for its shape: out may have any layout. */
+static bool
+is_taken_by(PyObject *out, const struct host_sum *sum, struct operand *operand)
+{
+    if (!PyArray_Check(out) ||
+        !PyArray_CanCastTypeTo(sum->descr, PyArray_DESCR((PyArrayObject *)out), NPY_SAME_KIND_CASTING))
+        return false;
+    PyArrayObject *array = (PyArrayObject *)out;
+    *operand = (struct operand){.ndim = PyArray_NDIM(array),
+                                .shape = PyArray_DIMS(array),
+                                .dtype = sum->dtype,
+                                .writable = PyArray_ISWRITEABLE(array)};
+    return true;
+}
+
+/* Whether a Python int has 64 bits at most and is of the dtype; true for any other operand. */
+static bool
+fits(PyObject *operand, enum dtype dtype)
+{
+    struct scalar number = {.weak = WEAK_INT};
+    int overflow = 0;
+    if (!PyLong_CheckExact(operand))
+        return true;
+    PyLong_AsLongLongAndOverflow(operand, &overflow);
+    const bool fits = !overflow && scalar_settle(operand, dtype, &number) == 0;
+    PyErr_Clear();
+    return fits;
+}
+
+/* Host operands that a GPU is to add and does not take as they are. NumPy's own errors come first where it may have
+ * one. */
+static int
+prepare_copies(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
+               struct prepared_call *call)
+{
+    struct host_sum sum;
+    struct operand out;
+    struct status status;
+    const struct operand *operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand, NULL};
+    if (host_any_pair_from(state, objects, call->operands, &sum) < 0)
+        return -1;
+    call->kind = CALL_COPIES;
+    call->described[ROLE_A] = call->described[ROLE_B] = true;
+    call->descr = sum.descr;
+    PyObject *a = call->operands[ROLE_A].exported, *b = call->operands[ROLE_B].exported;
+    if (objects[ROLE_OUT] && is_taken_by(objects[ROLE_OUT], &sum, &out))
+        operands[ROLE_OUT] = &out;
+    const enum refusal refusal =
+        addition_resolve(&call->addition, operands, &(struct addition_rules){sum.dtype, ORDER_C, 0});
+    if ((refusal != REFUSED_NOT || !fits(a, sum.dtype) || !fits(b, sum.dtype) ||
+         (objects[ROLE_OUT] && !operands[ROLE_OUT])) &&
+        check_by_numpy((PyObject *[]){a, b, objects[ROLE_OUT] ? objects[ROLE_OUT] : Py_None}) < 0)
+        return -1;
+    if (refusal != REFUSED_NOT)
+        return raise_refusal(refusal, &call->addition, operands);
+    call->addition.ordered = false;
+    const struct dtype_row *row = &dtype_table[sum.dtype];
+    const struct batch_add run = {
+        .a = a, .b = b, .n = call->addition.size * row->components, .component = row->component};
+    return plan_host_run(&call->plan, &run, request, &status) < 0 ? fail_with(state, &status) : 0;
+}
+
 /* Host operands that differ in dtype or shape or are not contiguous. NumPy gets what vecadd refuses, for its own
  * errors. */
 static int
@@ -254,10 +316,8 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
 {
     struct host_sum sum;
     call->differs = why_no_run;
-    if (request->on_device || request->hybrid) {
-        call->kind = CALL_MATERIALIZED;
-        return 0;
-    }
+    if (request->on_device || request->hybrid)
+        return prepare_copies(state, objects, request, call);
     const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_MIN, call->operands, &sum);
     if (not_ours)
         return leave_to_numpy(call, not_ours);
@@ -378,7 +438,6 @@ refuse_host_operand(enum role role)
                   name);
 }
 
-/* What _materialize.py raises for host arrays that the GPU is to add. */
 static int
 refuse_number_with_rules(enum role role, PyObject *number)
 {
@@ -537,6 +596,15 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
     if (result < 0)
         call_clear(call);
     return result;
+}
+
+int
+check_by_numpy(PyObject *const objects[ROLE_COUNT])
+{
+    PyObject *checked = call_imported("vecadd._called_by_core", "check_numpy_call", "(OOO)", objects[ROLE_A],
+                                      objects[ROLE_B], objects[ROLE_OUT]);
+    Py_XDECREF(checked);
+    return checked ? 0 : -1;
 }
 
 void

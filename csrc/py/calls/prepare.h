@@ -45,7 +45,7 @@ int add_arguments_parse(const struct module_state *state, const char *function, 
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_MATERIALIZED, /* vecadd._called_by_core broadcasts, casts or copies the operands first */
+    CALL_COPIES,       /* it is, but for the addresses: of copies of host operands, in `descr` and addition's shape */
     CALL_HOST_TENSORS, /* host arrays of another library than NumPy: vecadd.interop.host_tensors adds them */
     CALL_LIBRARY,      /* `library` itself adds, and records that it does */
     CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */
@@ -69,5 +69,8 @@ struct prepared_call {
 int call_prepare(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call);
 
 void call_clear(struct prepared_call *call);
+
+/* Raises what numpy.add(a, b, out) would raise before it adds. Returns 0, or -1 with an exception set. */
+int check_by_numpy(PyObject *const objects[ROLE_COUNT]);
 
 #endif

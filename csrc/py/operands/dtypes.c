@@ -263,25 +263,30 @@ resolvable(struct module_state *state, enum dtype dtype, enum weakness weak)
 }
 
 /* Asks numpy.add itself, since numpy.result_type knows no common dtype of bfloat16 and int16. */
+PyArray_Descr *
+numpys_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b)
+{
+    PyObject *resolved = PyObject_CallMethod(state->numpy_add, "resolve_dtypes", "((OOO))", a, b, Py_None);
+    PyObject *sum = resolved ? Py_XNewRef(PyTuple_GetItem(resolved, 2)) : NULL;
+    if (sum && !PyArray_DescrCheck(sum)) {
+        PyErr_SetString(PyExc_TypeError, "numpy.add gives no dtype for the sum");
+        Py_CLEAR(sum);
+    }
+    Py_XDECREF(resolved);
+    return (PyArray_Descr *)sum;
+}
+
 static int
 ask_numpy(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak)
 {
-    int result = -1;
     PyObject *first = resolvable(state, a, a_weak), *second = first ? resolvable(state, b, b_weak) : NULL;
-    PyObject *resolved =
-        second ? PyObject_CallMethod(state->numpy_add, "resolve_dtypes", "((OOO))", first, second, Py_None) : NULL;
-    if (resolved) {
-        PyObject *sum = PyTuple_GetItem(resolved, 2);
-        if (sum && PyArray_DescrCheck(sum)) {
-            result = dtype_of_descr(state, (PyArray_Descr *)sum);
-            if (result < 0)
-                dtype_refuse("the sum", sum);
-        } else if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "numpy.add gives no dtype for the sum");
-    }
+    PyArray_Descr *sum = second ? numpys_sum_dtype(state, first, second) : NULL;
+    const int result = sum ? dtype_of_descr(state, sum) : -1;
+    if (sum && result < 0)
+        dtype_refuse("the sum", (PyObject *)sum);
     Py_XDECREF(first);
     Py_XDECREF(second);
-    Py_XDECREF(resolved);
+    Py_XDECREF((PyObject *)sum);
     return result;
 }
 

@@ -77,6 +77,10 @@ int scalar_as_torch(PyObject *object, enum dtype sum, struct scalar *scalar);
 /* The dtype of a sum by NumPy's rules (NEP 50). Returns it, or -1 with an exception set. */
 int promoted_dtype(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak);
 
+/* The sum's dtype object, as numpy.add says it for two dtypes, or Python's int, float or complex in a dtype's place: a
+ * new reference, or NULL with an exception set. */
+PyArray_Descr *numpys_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b);
+
 /* Refuses an `out` to whose dtype the sum's may not be cast by the rule "same_kind". Returns 0, or -1. */
 int check_cast(struct module_state *state, enum dtype sum, enum dtype out);
 

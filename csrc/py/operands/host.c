@@ -342,6 +342,92 @@ host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], 
     return why;
 }
 
+/* Refuses objects that may say themselves how they are added. */
+static int
+refuse_rules(const struct module_state *state, PyObject *object, enum role role)
+{
+    const int has =
+        PyArray_CheckExact(object) ? 0 : has_attribute((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]);
+    PyObject *type = has > 0 ? PyType_GetName(Py_TYPE(object)) : NULL;
+    if (type)
+        PyErr_Format(PyExc_TypeError,
+                     "%s is a %U, which has rules of its own for additions; the GPU adds NumPy arrays only: pass "
+                     "numpy.asarray(%s)",
+                     role_name[role], type, role_name[role]);
+    Py_XDECREF(type);
+    return has ? -1 : 0;
+}
+
+static PyObject *
+array_or_number(PyObject *object)
+{
+    return is_number(object) ? Py_NewRef(object) : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+}
+
+/* The dtype that numpy.add gives the sum. That of Python's numbers alone depends on their values. */
+static PyArray_Descr *
+any_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b)
+{
+    PyObject *both[] = {a, b}, *kind[2];
+    if (is_number(a) && is_number(b)) {
+        PyObject *sum = PyObject_CallFunctionObjArgs(state->numpy_add, a, b, NULL);
+        PyObject *array = sum ? PyArray_FromAny(sum, NULL, 0, 0, 0, NULL) : NULL;
+        PyArray_Descr *dtype =
+            array ? (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)array)) : NULL;
+        Py_XDECREF(array);
+        Py_XDECREF(sum);
+        return dtype;
+    }
+    for (int k = 0; k < 2; k++)
+        kind[k] = PyArray_Check(both[k])  ? Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)both[k]))
+                  : PyBool_Check(both[k]) ? (PyObject *)PyArray_DescrFromType(NPY_BOOL)
+                                          : Py_NewRef((PyObject *)Py_TYPE(both[k]));
+    PyArray_Descr *dtype = numpys_sum_dtype(state, kind[0], kind[1]);
+    Py_DECREF(kind[0]);
+    Py_DECREF(kind[1]);
+    return dtype;
+}
+
+/* The dtype of its scalars' type: of native byte order, without metadata. Takes the reference. */
+static PyArray_Descr *
+plain_dtype(PyArray_Descr *dtype)
+{
+    PyArray_Descr *plain = NULL;
+    if (dtype)
+        PyArray_DescrConverter((PyObject *)dtype->typeobj, &plain);
+    Py_XDECREF((PyObject *)dtype);
+    return plain;
+}
+
+int
+host_any_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
+                   struct owned_operand operands[ROLE_COUNT], struct host_sum *sum)
+{
+    const char *const names = DTYPE_NAMES;
+    if (refuse_rules(state, objects[ROLE_A], ROLE_A) < 0 || refuse_rules(state, objects[ROLE_B], ROLE_B) < 0)
+        return -1;
+    PyObject *a = array_or_number(objects[ROLE_A]), *b = a ? array_or_number(objects[ROLE_B]) : NULL;
+    PyObject *const both[] = {a, b};
+    sum->descr = b ? plain_dtype(any_sum_dtype(state, a, b)) : NULL;
+    const int dtype = sum->descr ? dtype_of_descr(state, sum->descr) : -1;
+    sum->dtype = (enum dtype)dtype;
+    for (int k = 0; k < 2 && dtype >= 0; k++) {
+        if (PyArray_Check(both[k]))
+            operand_of_array((PyArrayObject *)both[k], sum->dtype, both[k], &operands[k]);
+        else
+            operands[k] = (struct owned_operand){.operand = {.size = 1, .dtype = sum->dtype}, .exported = both[k]};
+    }
+    if (dtype >= 0)
+        return 0;
+    if (sum->descr && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "the sum has dtype %S; on the GPU vecadd adds %s", (PyObject *)sum->descr,
+                     names + 2);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    Py_CLEAR(sum->descr);
+    return -1;
+}
+
 bool
 host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand)
 {

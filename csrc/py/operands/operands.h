@@ -225,6 +225,13 @@ struct host_sum {
 const char *host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 
+/* Describes host operands of any kind, which a GPU can add once they are copied into arrays of the sum's dtype and
+ * shape: `exported` is numpy.asarray's array, or a Python number, whose dtype gives way. Finds the sum's dtype, in
+ * native byte order and without metadata. Returns 0, and the caller clears *sum and both operands; or -1 with an
+ * exception set. */
+int host_any_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
+                       struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
+
 /* Describes out; false where it is not a plain ndarray of a supported dtype. */
 bool host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand);
 
