@@ -3,11 +3,10 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import exp, hypot, inf, isfinite, log, sqrt
 from pathlib import Path
-from typing import Any
 
 from vecadd import pages
 from vecadd._command import (
@@ -25,6 +24,7 @@ from vecadd.figures import (
     WRITERS,
     Check,
     Figure,
+    Range,
     Run,
     less_is_better,
     read_objects,
@@ -59,24 +59,16 @@ class Side:
     machines: list[str]
 
 
-def read_objects_of(path: Path) -> dict[Path, dict[str, Any]]:
-    """What the JSON files there contain. Raises UsageError for what is not there, ValueError, which names the file,
-    for one that cannot be read."""
-    found: dict[Path, dict[str, Any]] = {}
+def read_runs(path: Path) -> list[Run]:
+    """The runs in the result files there, oldest first. Raises UsageError for what is not there, ValueError, which
+    names the file, for another file."""
+    found: list[tuple[str, Run]] = []
     for file, content in read_objects([path]):
         if isinstance(content, ValueError):
             raise content
-        found[file] = content
-    return found
-
-
-def read_runs(contents: Mapping[Path, dict[str, Any]]) -> list[Run]:
-    """The result files with these contents, oldest first. Raises ValueError, which names the file, for other files."""
-    found: list[tuple[str, Run]] = []
-    for path, content in contents.items():
         if writer := WRITERS.get(str(content.get("schema"))):
-            raise ValueError(f"{path} is what {writer} found in result files, and not one itself")
-        run = run_or_check(path, content)
+            raise ValueError(f"{file} is what {writer} found in result files, and not one itself")
+        run = run_or_check(file, content)
         found.append((run.time.isoformat() if isinstance(run, Check) else str(run.meta.get("date")), run))
     return [run for _, run in sorted(found, key=lambda pair: pair[0])]
 
@@ -140,15 +132,17 @@ BAD = ("slower", "failed")
 
 @dataclass(frozen=True)
 class Compared:
-    """``ratio`` above 1: the later figure is the slower one; with its interval. None where one of both is missing."""
+    """A figure of both runs. ``ratio`` above 1: the later one is slower; with its interval. None where it has none."""
 
-    name: str
-    old: float | None
-    new: float | None
-    unit: str
-    ratio: float | None
-    interval: tuple[float, float] | None
+    old: Figure
+    new: Figure
     verdict: str
+    ratio: float | None = None
+    interval: Range | None = None
+
+    @property
+    def name(self) -> str:
+        return show_name(self.new)
 
 
 @dataclass(frozen=True)
@@ -183,10 +177,9 @@ def compare_figures(old: Figure, new: Figure, least: float) -> Compared:
     an interval, or an open one, are the same where they are equal, else undecided; so are those that have no ratio,
     because one is zero or below."""
     has_failed = _has_failed(new) and not _has_failed(old)
-    name = show_name(new)
     if old.value is None or new.value is None or min(old.value, new.value) <= 0:
         verdict = "failed" if has_failed or (old.value and new.value is None) else "undecided"
-        return Compared(name, old.value, new.value, new.unit, None, None, verdict)
+        return Compared(old, new, verdict)
     sign = 1 if less_is_better(new.unit) else -1
     ratio = sign * log(new.value / old.value)
     below, above = (0, 1) if sign > 0 else (1, 0)
@@ -199,7 +192,7 @@ def compare_figures(old: Figure, new: Figure, least: float) -> Compared:
         verdict = "undecided" if ratio else "same"
     else:
         verdict = _verdict(low, high, log(1 + least))
-    return Compared(name, old.value, new.value, new.unit, exp(ratio), interval, verdict)
+    return Compared(old, new, verdict, exp(ratio), interval)
 
 
 def _has_failed(figure: Figure) -> bool:
@@ -244,8 +237,8 @@ def make_table(title: str, rows: Iterable[Compared]) -> Table:
     for row in order_rows(rows):
         result.add(
             row.name,
-            show_figure(row.old, row.unit),
-            show_figure(row.new, row.unit),
+            show_figure(row.old.value, row.old.unit),
+            show_figure(row.new.value, row.new.unit),
             "-" if row.ratio is None else f"{row.ratio:.3g}",
             "-" if row.interval is None else f"{row.interval[0]:.3g} to {row.interval[1]:.3g}",
             row.verdict,
@@ -307,9 +300,9 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_shared(targets)
     if arguments.html is not None:
         pages.require()
-    sides = [read_objects_of(path) for path in (arguments.old, arguments.new)]
-    refuse_inputs(targets, [path for contents in sides for path in contents])
-    old, new = (side_of(read_runs(contents)) for contents in sides)
+    runs = [read_runs(path) for path in (arguments.old, arguments.new)]
+    refuse_inputs(targets, [run.path for side in runs for run in side if isinstance(run.path, Path)])
+    old, new = map(side_of, runs)
     comparison = compare_sides(old, new, arguments.least / 100)
     if not comparison.rows:
         raise UsageError(
@@ -344,7 +337,18 @@ def _content(arguments: argparse.Namespace, old: Side, new: Side, comparison: Co
         "least_percent": arguments.least,
         "machines": {"old": old.machines, "new": new.machines},
         "counts": {name: comparison.count(name) for name in VERDICTS},
-        "rows": [asdict(row) for row in comparison.rows],
+        "rows": [
+            {
+                "name": row.name,
+                "old": row.old.value,
+                "new": row.new.value,
+                "unit": row.new.unit,
+                "ratio": row.ratio,
+                "interval": row.interval,
+                "verdict": row.verdict,
+            }
+            for row in comparison.rows
+        ],
         "only_old": comparison.only_old,
         "only_new": comparison.only_new,
     }

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +29,15 @@ def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001
     return replace(made, spread=seconds and (seconds * (1 - spread), seconds * (1 + spread)))
 
 
-def verdict_of(old: Figure, new: Figure, least: float = 0.05) -> str:
-    return compare.compare_figures(old, new, least).verdict
-
-
 def figure(value: float | None, interval: Range | None = None, unit: str = "s", error: str | None = None) -> Figure:
     return Figure("ladder", "x", value=value, unit=unit, interval=interval, error=error)
 
 
+BARE, GONE = figure(16.0, None, "lanes"), figure(None)
+
+
 def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
     return figure(seconds, (low, high), unit)
-
-
-def checks(folder: Path, name: str, values: Sequence[float | None], severities: Sequence[str], **of: Any) -> list[str]:
-    """The files of two checks of a machine with that finding."""
-    files = [folder / "old.json", folder / "new.json"]
-    for file, value, severity in zip(files, values, severities, strict=True):
-        found = simulated.finding(f"link/gpu 0/{name}", name, "gpu 0", value, "GB/s") | {"severity": severity} | of
-        file.write_text(json.dumps(simulated.content("node1", [found])))
-    return list(map(str, files))
 
 
 def run_of(path: Path, rows: list[Figure]) -> str:
@@ -53,27 +45,43 @@ def run_of(path: Path, rows: list[Figure]) -> str:
     return str(path)
 
 
+STEADY = timed(1.0, 0.999, 1.001)
+
+
 @pytest.mark.parametrize(
-    ("new", "said"),
+    ("old", "new", "said"),
     [
-        (timed(1.2, 1.18, 1.22), "slower"),
-        (timed(0.8, 0.79, 0.81), "faster"),
-        (timed(1.01, 1.0, 1.02), "same"),
-        (timed(1.07, 1.02, 1.12), "undecided"),  # not significantly by 5 %
-        (timed(0.93, 0.88, 0.98), "undecided"),
-        (timed(1.0, 0.8, 1.25), "undecided"),
-        (timed(0.8, 0.79, 0.81, "GB/s"), "slower"),  # of rates less is slower
-        (timed(1.2, 1.19, 1.21, "GB/s"), "faster"),
+        (STEADY, timed(1.2, 1.18, 1.22), "slower"),
+        (STEADY, timed(0.8, 0.79, 0.81), "faster"),
+        (STEADY, timed(1.01, 1.0, 1.02), "same"),
+        (STEADY, timed(1.07, 1.02, 1.12), "undecided"),  # not significantly by 5 %
+        (STEADY, timed(0.93, 0.88, 0.98), "undecided"),
+        (STEADY, timed(1.0, 0.8, 1.25), "undecided"),
+        (replace(STEADY, unit="GB/s"), timed(0.8, 0.79, 0.81, "GB/s"), "slower"),  # of rates less is slower
+        (replace(STEADY, unit="GB/s"), timed(1.2, 1.19, 1.21, "GB/s"), "faster"),
+        # Without an interval, or with one that is open, only what is equal is decided.
+        (BARE, BARE, "same"),
+        (BARE, replace(BARE, value=8.0), "undecided"),
+        *((STEADY, figure(8.5, ends), "undecided") for ends in ((0.0, 9.0), (-inf, 9.0), (8.0, inf))),
+        # What failed, or is gone without an error; what fails in both is no worse.
+        *((STEADY, figure(None, error=error), "failed") for error in ("wrong result", None)),
+        (GONE, GONE, "undecided"),
+        (figure(None, error="wrong result"), STEADY, "undecided"),
+        # What has no ratio.
+        *(
+            (figure(a, (a, a), "°C"), figure(b, (b, b), "°C"), "undecided")
+            for a in (-1.0, 0.0, 1.0)
+            for b in (-2.0, 0.0)
+        ),
     ],
-    ids=str,
 )
-def test_the_whole_interval_decides(new: Figure, said: str) -> None:
-    assert verdict_of(timed(1.0, 0.999, 1.001, new.unit), new) == said
+def test_the_whole_interval_decides(old: Figure, new: Figure, said: str) -> None:
+    assert compare.compare_figures(old, new, 0.05).verdict == said
 
 
 def test_the_smallest_difference_of_interest_is_the_zone() -> None:
-    old, new = timed(1.0, 0.999, 1.001), timed(1.04, 1.039, 1.041)
-    assert [verdict_of(old, new, least) for least in (0.02, 0.05)] == ["slower", "same"]
+    new = timed(1.04, 1.039, 1.041)
+    assert [compare.compare_figures(STEADY, new, least).verdict for least in (0.02, 0.05)] == ["slower", "same"]
 
 
 def test_the_ratio_of_two_intervals_adds_their_widths_in_quadrature() -> None:
@@ -88,46 +96,12 @@ def test_an_interval_that_is_lopsided_counts_by_the_end_that_matters() -> None:
     assert compare.compare_figures(timed(1, 0.5, 1), timed(1, 1, 1), 0.05).interval == pytest.approx((1.0, 2.0))
 
 
-def test_without_an_interval_only_what_is_equal_is_decided() -> None:
-    bare = figure(16.0, None, "lanes")
-    assert verdict_of(bare, bare) == "same"
-    assert verdict_of(bare, replace(bare, value=8.0)) == "undecided"
-
-
-@pytest.mark.parametrize("interval", [(0.0, 9.0), (float("-inf"), 9.0), (8.0, float("inf"))], ids=str)
-def test_an_open_interval_decides_nothing(interval: tuple[float, float]) -> None:
-    found = compare.compare_figures(timed(1.0, 1.0, 1.0), figure(8.5, interval), 0.05)
-    assert (found.interval, found.verdict) == (None, "undecided")
-
-
 def test_the_interval_of_a_row_is_students_of_six_rounds() -> None:
     """By hand: ln(p90 / p10) / 2.563 is sigma, 1.2533 sigma / sqrt(6) the median's error, 2.571 times it the half."""
     ((_, found),) = compare.side_of([Run({}, [row(seconds=1.0, spread=0.1)])]).figures.items()
     assert found.interval == pytest.approx((0.9021, 1.1085), abs=1e-4)
-
-
-@pytest.mark.parametrize("error", ["wrong result", None])
-def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not(error: str | None) -> None:
-    """Or is gone without an error."""
-    good, bad = figure(1.0, (1.0, 1.0)), figure(None, None, error=error)
-    assert [verdict_of(good, bad), verdict_of(bad, bad), verdict_of(bad, good)] == ["failed", "undecided", "undecided"]
-
-
-def test_a_count_of_none_has_no_ratio() -> None:
-    none, some = timed(0.0, 0.0, 0.0, "errors"), timed(2.0, 2.0, 2.0, "errors")
-    assert [verdict_of(none, some), verdict_of(some, none), verdict_of(none, none)] == ["undecided"] * 3
-
-
-def test_a_row_with_a_time_of_nothing_among_its_rounds_has_no_interval() -> None:
-    """The clock may not have moved: there is no logarithm of it."""
     ((_, found),) = compare.side_of([Run({}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
-    assert (found.value, found.interval) == (1e-3, None)
-
-
-@pytest.mark.parametrize("values", [(-1.0, 1.0), (1.0, -1.0), (-2.0, -1.0), (0.0, 1.0), (1.0, 0.0)])
-def test_figures_that_have_no_ratio_are_undecided(values: tuple[float, float]) -> None:
-    found = compare.compare_figures(*(figure(value, None, "°C") for value in values), 0.05)
-    assert (found.ratio, found.verdict) == (None, "undecided")
+    assert (found.value, found.interval) == (1e-3, None)  # the clock may not have moved: nothing has no logarithm
 
 
 def test_rows_are_matched_by_what_they_measure() -> None:
@@ -149,7 +123,7 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
     for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
         meta = made_up.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
         write_run(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
-    found = compare.side_of(compare.read_runs(compare.read_objects_of(tmp_path)))
+    found = compare.side_of(compare.read_runs(tmp_path))
     assert [figure.value for figure in found.figures.values()] == [3e-3]
     assert found.machines == ["machine 1", "machine 0"]  # of those days, each once
 
@@ -157,8 +131,8 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
 def test_no_two_recorded_rows_have_one_name() -> None:
     recorded = Path(__file__).parents[2] / "benchmarks" / "results"
     for folder in (recorded / "h200", recorded / "amd-epyc-2t"):
-        read = compare.read_runs(compare.read_objects_of(folder))
-        rows = [row for each in read if isinstance(each, Run) for row in each.figures]
+        read = compare.read_runs(folder)
+        rows = [row for each in read for row in each.figures]
         assert len(compare.side_of(read).figures) == len(rows)
 
 
@@ -212,47 +186,41 @@ def test_only_what_is_decided_and_differs_is_shown_unless_all_is_asked_for(
         assert shown == names
 
 
-def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", *checks(tmp_path, "to the device", (100.0, 70.0), ("pass", "pass"))]) == 1
-    assert "to the device, gpu 0" in capsys.readouterr().out
-
-
-def test_a_figure_that_other_work_disturbed_is_undecided(tmp_path: Path) -> None:
-    files = checks(tmp_path, "host add 2^26", (100.0, 40.0), ("pass", "unknown"))
-    assert cli.main(["compare", *files, "--json", str(tmp_path / "x")]) == 0
-    (row,) = json.loads((tmp_path / "x").read_text())["rows"]
-    assert (row["verdict"], row["ratio"]) == ("undecided", 2.5)
-
-
 @pytest.mark.parametrize(
-    ("severities", "values", "status"),
+    ("values", "severities", "of", "verdict", "ratio"),
     [
-        (("pass", "critical"), (16.0, 8.0), 1),  # no interval: the ratio alone decides nothing
-        (("warning", "critical"), (16.0, 16.0), 1),
-        (("pass", "critical"), (0.0, 3.0), 1),
-        (("unknown", "critical"), (None, 3.0), 1),
-        (("critical", "critical"), (8.0, 8.0), 0),
-        (("critical", "critical"), (None, None), 0),
-        (("critical", "pass"), (8.0, 16.0), 0),
-        (("pass", "warning"), (16.0, 15.0), 0),
+        ((100.0, 70.0), ("pass", "pass"), {}, "slower", 10 / 7),
+        ((100.0, 40.0), ("pass", "unknown"), {}, "undecided", 2.5),  # other work has disturbed it
+        ((100.0, 99.0), ("pass", "critical"), {}, "failed", 100 / 99),
+        ((16.0, 8.0), ("pass", "critical"), {"unit": "lanes", "interval": None}, "failed", 2.0),
+        ((16.0, 16.0), ("warning", "critical"), {"unit": "lanes", "interval": None}, "failed", 1.0),
+        ((0.0, 3.0), ("pass", "critical"), {}, "failed", None),
+        ((None, 3.0), ("unknown", "critical"), {}, "failed", None),
+        ((8.0, 8.0), ("critical", "critical"), {"interval": None}, "same", 1.0),
+        ((None, None), ("critical", "critical"), {}, "undecided", None),
+        ((8.0, 16.0), ("critical", "pass"), {"interval": None}, "undecided", 0.5),
     ],
 )
-def test_what_fails_in_the_later_check_alone_has_failed(
-    severities: tuple[str, str], values: tuple[float | None, float | None], status: int, tmp_path: Path
+def test_two_checks_are_compared_by_their_findings(
+    values: Sequence[float | None],
+    severities: Sequence[str],
+    of: dict[str, Any],
+    verdict: str,
+    ratio: float | None,
+    tmp_path: Path,
 ) -> None:
-    files = checks(tmp_path, "width", values, severities, unit="lanes", interval=None)
-    assert cli.main(["compare", *files, "--json", str(tmp_path / "found")]) == status
-    found = json.loads((tmp_path / "found").read_text())
-    assert (found["counts"]["failed"], found["rows"][0]["new"]) == (status, values[1])
-
-
-def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path: Path) -> None:
-    pytest.importorskip("jinja2")
-    files, page = checks(tmp_path, "to the host", (100.0, 99.0), ("pass", "critical")), tmp_path / "page.html"
-    assert cli.main(["compare", *files, "--html", str(page)]) == 1
-    assert re.findall(r'<span class="name">(.*)</span>\n<span class="(\w+)">', page.read_text()) == [
-        ("to the host, gpu 0", "bad")
-    ]
+    files = [tmp_path / "old.json", tmp_path / "new.json"]
+    for file, value, severity in zip(files, values, severities, strict=True):
+        found = simulated.finding("link/gpu 0/both ways", "link both ways", "gpu 0", value, "GB/s")
+        file.write_text(json.dumps(simulated.content("node1", [found | {"severity": severity} | of])))
+    page = ["--html", str(tmp_path / "page.html")] if find_spec("jinja2") else []
+    status = cli.main(["compare", *map(str, files), "--json", str(tmp_path / "found"), *page])
+    assert status == (verdict in compare.BAD)
+    (found,) = json.loads((tmp_path / "found").read_text())["rows"]
+    assert (found["name"], found["verdict"], found["new"]) == ("link both ways, gpu 0", verdict, values[1])
+    assert found["ratio"] == (ratio and pytest.approx(ratio))
+    if page and verdict in compare.BAD and found["interval"]:
+        assert '<span class="name">link both ways, gpu 0</span>\n<span class="bad">' in Path(page[1]).read_text()
 
 
 @pytest.mark.parametrize(
@@ -277,25 +245,16 @@ def test_what_cannot_be_compared_is_status_2(
     assert said in capsys.readouterr().err
 
 
-def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -> None:
-    pytest.importorskip("jinja2")
-    old = run_of(tmp_path / "old.json", [row(), row("float4"), row("gone")])
-    new = run_of(tmp_path / "new.json", [row(), row("float4", 2e-3)])
-    assert cli.main(["compare", old, new, "--html", str(tmp_path / "page.html")]) == 1
-    page = (tmp_path / "page.html").read_text()
-    assert page.index("ladder float4 float32 2^20") < page.index("ladder naive float32 2^20")
-    assert "Only in the old run: 1" in page
-    assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]
-
-
 @pytest.mark.parametrize(("same", "most"), [(39, 40), (5, 7)])
-def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(
+def test_a_page_has_all_figures_and_a_picture_of_the_forty_that_say_most_by_their_colours(
     same: int, most: int, tmp_path: Path
 ) -> None:
-    """No undecided one is among them."""
+    """What is slower is first. No undecided one is in the picture."""
     pytest.importorskip("jinja2")
     times = {"slower": 2.0, "faster": 0.5, "undecided": 1.1, **{f"same{at}": 1.0 for at in range(same)}}
-    old = run_of(tmp_path / "old.json", [row(name, 1e-3, 0.5 * (name == "undecided")) for name in times])
+    old = run_of(
+        tmp_path / "old.json", [row("gone"), *(row(name, 1e-3, 0.5 * (name == "undecided")) for name in times)]
+    )
     new = run_of(tmp_path / "new.json", [row(name, 1e-3 * x) for name, x in times.items()])
     assert cli.main(["compare", old, new, "--html", str(tmp_path / "page.html")]) == 1
     page = (tmp_path / "page.html").read_text()
@@ -304,6 +263,10 @@ def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colo
     assert shown[:3] == [("slower", "bad"), ("faster", "good"), ("same0", "plain")]
     assert len(shown) == most
     assert "undecided" not in dict(shown)
+    lines = re.findall(r'<th scope="row">ladder (\w+) ', page)
+    assert (lines[0], sorted(lines)) == ("slower", sorted(times))
+    assert "Only in the old run: 1" in page
+    assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]
 
 
 def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
@@ -314,20 +277,19 @@ def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     assert ([figure.unit for figure in side.figures.values()], side.machines) == (["GB/s"], ["node1 (8 x H200)"])
 
 
-def test_a_line_has_both_figures_their_ratio_and_its_interval() -> None:
-    both = compare.Compared("a", 100.0, 80.0, "GB/s", 1.25, (1.2, 1.3), "slower")
-    lost = compare.Compared("b", 100.0, None, "GB/s", None, None, "failed")
-    assert [line.cells for line in compare.make_table("x", [both, lost]).lines if line] == [
-        ("a", "100 GB/s", "80 GB/s", "1.25", "1.2 to 1.3", "slower"),
-        ("b", "100 GB/s", "-", "-", "-", "failed"),
+def test_a_line_has_both_figures_their_ratio_and_its_interval_and_is_marked_where_it_is_worse() -> None:
+    old, new, lost = (replace(row(), value=value, unit="GB/s") for value in (100.0, 80.0, None))
+    rows = [
+        compare.Compared(old, new, "slower", 1.25, (1.2, 1.3)),
+        compare.Compared(old, lost, "failed"),
+        *(compare.Compared(old, new, verdict) for verdict in ("faster", "same", "undecided")),
     ]
-
-
-def test_what_is_slower_or_fails_is_marked_in_the_table() -> None:
-    compared = [compare.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in compare.VERDICTS]
-    assert [line.style is Style.FAILED for line in compare.make_table("x", compared).lines if line] == [
-        True, True, False, False, False,
-    ]  # fmt: skip
+    lines = [line for line in compare.make_table("x", rows).lines if line]
+    assert [line.cells[1:] for line in lines[:2]] == [
+        ("100 GB/s", "80 GB/s", "1.25", "1.2 to 1.3", "slower"),
+        ("100 GB/s", "-", "-", "-", "failed"),
+    ]
+    assert [line.style is Style.FAILED for line in lines] == [True, True, False, False, False]
 
 
 def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def table_of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) ->
                 show_subject(cause),
                 show_hosts(cause.hosts),
                 measurement,
-                show_figure(most.value, most.unit),
-                show_figure(most.usual, most.unit),
+                show_figure(most.figure.value, most.figure.unit),
+                show_figure(most.usual, most.figure.unit),
                 "no figure" if most.ratio is None else f"{100 * most.ratio:.0f} %",
                 *([] if len(head) < 4 else ["-" if most.score is None else f"{most.score:.1f}"]),
                 style=Style.FAILED,
@@ -301,10 +301,14 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
                 {name: value for name, value in asdict(each).items() if name != "deviations"}
                 for each in fleet.found.baselines
             ],
-            "causes": [asdict(cause) for cause in fleet.found.causes],
+            "causes": _rows_of_causes(fleet.found.causes),
             "failed": fleet.failed,
             "alone": fleet.found.alone,
-            "changes": asdict(fleet.changed),
+            "changes": {
+                "noted": [asdict(note) for note in fleet.changed.noted],
+                "worse": _rows_of_causes(fleet.changed.worse),
+                "better": _rows_of_causes(fleet.changed.better),
+            },
             "exclude": fleet.excluded,
             "left_out": fleet.left_out,
         }
@@ -313,6 +317,23 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
         replace_file(arguments.exclude, f"{slurm_hostlist(fleet.excluded)}\n" if fleet.excluded else "")
     if arguments.html is not None:
         replace_file(arguments.html, _page(fleet))
+
+
+def _rows_of_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+    return [{**vars(cause), "deviations": [_row_of_deviation(each) for each in cause.deviations]} for cause in causes]
+
+
+def _row_of_deviation(deviation: Deviation) -> dict[str, Any]:
+    return {
+        "host": deviation.host,
+        "measurement": deviation.measurement,
+        "where": deviation.figure.where,
+        "unit": deviation.figure.unit,
+        "value": deviation.figure.value,
+        "usual": deviation.usual,
+        "ratio": deviation.ratio,
+        "score": deviation.score,
+    }
 
 
 def _page(fleet: Fleet) -> str:
@@ -367,7 +388,8 @@ def _parts_of_type(found: Found, machine_type: str) -> list[pages.Part]:
     rows = []
     for each in baselines:
         low, middle, high = each.quantiles
-        marks = [100 * deviation.value / middle for deviation in each.deviations if deviation.value is not None]
+        values = (deviation.figure.value for deviation in each.deviations)
+        marks = [100 * value / middle for value in values if value is not None]
         rows.append((each.measurement, 100 * low / middle, 100.0, 100 * high / middle, marks, ""))
     caption = (
         "From the 1 % to the 99 % quantile of each measurement around its median, and each figure that is unlike its "

@@ -106,17 +106,18 @@ _GROUP = re.compile(r"([^.]*[0-9])[^0-9.]+[0-9]+[^0-9.]*(?:\.|$)")  # rack07 of 
 
 @dataclass(frozen=True)
 class Deviation:
-    """A figure that is unlike its peers. ``ratio`` is how many times as good as usual it is: below 1. ``value`` and
-    what follows from it are None where the peers have a figure and this machine has none."""
+    """A machine's figure that is unlike its peers. ``ratio`` is how many times as good as usual it is: below 1. It and
+    the score are None where the peers have a value and this figure has none."""
 
     host: str
-    measurement: str
-    where: str
-    unit: str
-    value: float | None
+    figure: Figure
     usual: float
-    ratio: float | None
-    score: float | None
+    ratio: float | None = None
+    score: float | None = None
+
+    @property
+    def measurement(self) -> str:
+        return measurement_of(self.figure)
 
 
 @dataclass(frozen=True)
@@ -230,16 +231,14 @@ def _baseline(
     residuals = np.array([each - usual[place[1]] for place, each in logarithms.items()])
     judged = compare_with_peers(residuals, least, comparisons)
     deviations = [
-        Deviation(host, measurement, where, unit, value, exp(sign * usual[where]), exp(deviation), float(score))
-        for ((host, where), value), deviation, score in zip(
-            values.items(), judged.deviations, judged.scores, strict=True
-        )
+        Deviation(host, figures[host, where], exp(sign * usual[where]), exp(deviation), float(score))
+        for (host, where), deviation, score in zip(values, judged.deviations, judged.scores, strict=True)
         if -deviation > judged.fence
     ]
     # Figures without a value, of parts that nearly all machines have one of. A value of 0 is one.
     having = Counter(where for _, where in values)
     deviations += [
-        Deviation(host, measurement, where, unit, None, exp(sign * usual[where]), None, None)
+        Deviation(host, figure, exp(sign * usual[where]))
         for (host, where), figure in figures.items()
         if figure.value is None and machines >= FEW and having[where] >= USUAL * machines
     ]
@@ -269,7 +268,7 @@ def find_causes(
     explained: dict[tuple[str, str | None, str], list[Deviation]] = defaultdict(list)
     by_measurement: dict[tuple[str, str], dict[str, list[Deviation]]] = defaultdict(lambda: defaultdict(list))
     for deviation in deviations:
-        by_measurement[deviation.measurement, deviation.unit][deviation.host].append(deviation)
+        by_measurement[deviation.measurement, deviation.figure.unit][deviation.host].append(deviation)
     for measurement, by_host in by_measurement.items():
         whole = {host for host, some in by_host.items() if 2 * len(some) > parts[*measurement, host]}
         ill = Counter(groups[host] for host in whole)
@@ -280,9 +279,9 @@ def find_causes(
             elif host in whole:
                 explained["machine", host, ""] += some
             else:
-                shared = _find_shared_part([deviation.where for deviation in some])
+                shared = _find_shared_part([deviation.figure.where for deviation in some])
                 for deviation in some:
-                    explained["part", host, shared or deviation.where].append(deviation)
+                    explained["part", host, shared or deviation.figure.where].append(deviation)
     found = [
         Cause(
             level,
@@ -416,7 +415,7 @@ def _changed_figures(
                 Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
             )
     return [
-        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), score)
+        Deviation(host, new, old.value or 0.0, exp(ratio), score)
         for is_changed, ratio, score, (host, old, new) in zip(changed, ratios, scores, pairs, strict=True)
         if is_changed
     ]
