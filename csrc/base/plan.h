@@ -16,23 +16,24 @@ struct fallback_loop {
     void *context;
 };
 
-/* Whether a sum is streamed too that is not written where one of the last few of about its size was. */
-enum moved { NOT_STREAMED, STREAMED_ALONE, STREAMED }; /* STREAMED_ALONE: where no worker takes part */
-
-/* How the host runs one addition (host/schedule.h decides). */
-struct host_schedule {
-    int threads;    /* at most, including the caller */
-    bool wakes;     /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
-    bool streaming; /* streaming (non-temporal) stores */
-    enum moved moved;
-    bool narrow;         /* simd->narrower, if there is one and the component gains by it */
-    bool stays_in_slice; /* each thread keeps to its own slice, which its cache contains */
-    size_t block;        /* units that a thread takes at a time: components, or elements of a strided sum */
-    const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
-};
-
 struct host_simd;
 struct strided;
+
+/* How the host runs one addition: host_schedule() decides, and nothing below it decides again. */
+struct host_schedule {
+    const struct host_simd *simd;
+    int threads;        /* at most, including the caller */
+    int processors;     /* that the process may use: workers spin after the addition where each thread has one */
+    int starts;         /* missing workers that it starts at most, where it wakes any */
+    bool wakes;         /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
+    bool streaming;     /* streaming (non-temporal) stores */
+    bool streams_alone; /* ordinary stores, but streaming ones where no worker takes part */
+    bool narrow;        /* simd->narrower, if there is one and the component gains by it */
+    bool
+        stays_in_slice; /* each thread keeps to its own slice, which its cache contains, if no worker must wake first */
+    size_t block; /* units that a thread takes at a time: components, or elements of a strided sum; 0 for one thread */
+    const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
+};
 
 struct plan {
     enum route route;
@@ -40,7 +41,6 @@ struct plan {
     size_t n;                 /* components, not elements: twice the elements for complex */
     const void *a, *b;
     void *c;
-    const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
     bool chosen;                   /* ROUTE_HYBRID, chosen for speed: the host adds if the GPU fails */
     const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one contiguous run of components; else a, b and

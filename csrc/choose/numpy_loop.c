@@ -5,8 +5,7 @@
 #include "base/overlap.h"
 #include "base/util.h"
 #include "choose/plan.h"
-#include "host/add.h"
-#include "host/threads.h"
+#include "host/schedule.h"
 
 struct loop_bounds
 loop_bounds_usual(void)
@@ -22,14 +21,18 @@ is_aligned(const struct loop_call *call)
     return all % component_size[dtype_table[call->dtype].component] == 0;
 }
 
-/* Whether more than one thread may add, or streaming stores do: what NumPy does not have. With ordinary stores one
- * thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to 2^18 float32 on an
- * EPYC. So where no worker is awake, the loop below adds. */
-static bool
-is_ahead(struct host_schedule *schedule, const struct loop_call *call)
+/* With ordinary stores one thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to
+ * 2^18 float32 on an EPYC. So where no worker is awake, the loop below adds. */
+static struct plan_request
+request_for(const struct loop_call *call, const struct loop_bounds *bounds)
 {
-    if (!schedule->streaming && !schedule->wakes)
-        schedule->fallback = &call->below;
+    return (struct plan_request){.below = &call->below, .threads = bounds->every_thread ? threads_available() : 0};
+}
+
+/* Whether more than one thread may add, or streaming stores do: what NumPy does not have. */
+static bool
+is_ahead(const struct host_schedule *schedule)
+{
     return schedule->streaming || schedule->threads > 1;
 }
 
@@ -41,13 +44,9 @@ plan_run_of_elements(struct plan *plan, const struct loop_call *call, const stru
     if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))
         return false;
     const struct batch_add add = {call->a, call->b, call->out, call->n * dtype->components, dtype->component};
-    const struct plan_request on_host = {0};
+    const struct plan_request request = request_for(call, bounds);
     struct status status;
-    if (plan_host_run(plan, &add, &on_host, &status) < 0)
-        return false;
-    if (bounds->every_thread)
-        plan->schedule = host_schedule_forced(plan->component, plan->n, threads_available(), false);
-    return is_ahead(&plan->schedule, call);
+    return plan_host_run(plan, &add, &request, &status) == 0 && is_ahead(&plan->schedule);
 }
 
 /* One of a and b is one element, which is not in out. */
@@ -55,7 +54,6 @@ static bool
 plan_with_one_element(struct plan *plan, struct addition *addition, const struct loop_call *call,
                       const struct loop_bounds *bounds)
 {
-    const struct dtype_row *dtype = &dtype_table[call->dtype];
     const ssize_t all[] = {(ssize_t)call->n}, one[] = {1};
     const struct operand array = {
         .size = call->n, .ndim = 1, .shape = all, .dtype = call->dtype, .device = -1, .writable = true};
@@ -69,16 +67,11 @@ plan_with_one_element(struct plan *plan, struct addition *addition, const struct
 
     const struct operand *const operands[] = {&operand[0], &operand[1], &operand[2]};
     const struct addition_rules rules = {.dtype = call->dtype};
-    const struct plan_request on_host = {0};
+    const struct plan_request request = request_for(call, bounds);
     struct status status;
-    if (addition_resolve(addition, operands, &rules) != REFUSED_NOT ||
-        plan_make(plan, addition, operands, &on_host, &status) < 0 || plan->route != ROUTE_HOST)
-        return false;
-    if (bounds->every_thread) {
-        plan->schedule = host_schedule_forced(plan->component, call->n * dtype->components, threads_available(), false);
-        plan->schedule.block /= dtype->components;
-    }
-    return is_ahead(&plan->schedule, call);
+    return addition_resolve(addition, operands, &rules) == REFUSED_NOT &&
+           plan_make(plan, addition, operands, &request, &status) == 0 && plan->route == ROUTE_HOST &&
+           is_ahead(&plan->schedule);
 }
 
 bool

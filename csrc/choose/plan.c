@@ -11,7 +11,6 @@
 #include "gpu/stream.h"
 #include "host/add.h"
 #include "host/strided.h"
-#include "host/threads.h"
 #include "transfer/transfer.h"
 
 const char *const route_name[] = {
@@ -167,52 +166,54 @@ routes_explain(const struct plan *plan, bool asked, struct routes_explanation *f
 
 /* --- Plans. */
 
-static int
-plan_host(struct plan *plan, struct status *status)
+/* A new sum, whose c is NULL, will be ordinary memory. */
+static bool
+is_ahead_with_gpu(const struct plan *plan)
 {
-    plan->route = ROUTE_HOST;
-    plan->simd = host_simd_chosen(status);
-    if (plan->simd == NULL)
-        return -1;
-    plan->schedule = host_schedule_for(plan->component, plan->n, plan->c == plan->a || plan->c == plan->b);
-    return 0;
+    struct routes_explanation found;
+    return plan_bytes(plan) >= HYBRID_MIN && reason_for(plan, &found) == ROUTES_PREDICTED && found.hybrid;
 }
 
 /* The GPU rounds to nearest and flushes no subnormals; under any other floating-point setting the host adds. */
-static int
-plan_transfer(struct plan *plan, const struct plan_request *request, struct status *status)
+static void
+choose_route(struct plan *plan, const struct plan_request *request)
 {
-    if (!fpenv_is_default(fpenv_get()))
-        return plan_host(plan, status);
-    plan->route = ROUTE_TRANSFER;
-    plan->device = request->device;
-    return 0;
-}
-
-/* The processor's part follows the host's plan; the GPU's part needs the default rounding, as a transfer does. */
-static int
-plan_hybrid(struct plan *plan, struct status *status)
-{
-    if (plan_host(plan, status) < 0)
-        return -1;
-    if (plan_bytes(plan) >= HYBRID_MIN && fpenv_is_default(fpenv_get()))
+    plan->route = ROUTE_HOST;
+    if (request->open && is_ahead_with_gpu(plan)) {
         plan->route = ROUTE_HYBRID;
-    return 0;
+        plan->device = gpu.device;
+        plan->chosen = true;
+    } else if (request->on_device && fpenv_is_default(fpenv_get())) {
+        plan->route = ROUTE_TRANSFER;
+        plan->device = request->device;
+    } else if (request->hybrid && plan_bytes(plan) >= HYBRID_MIN && fpenv_is_default(fpenv_get()))
+        plan->route = ROUTE_HYBRID;
 }
 
-/* A new sum, whose c is NULL, will be ordinary memory. */
+/* Decides how the host adds its part. `c`: where it writes the sum, now and once; else NULL. */
 static int
-plan_open(struct plan *plan, struct status *status)
+schedule_run(struct plan *plan, const void *c, const struct plan_request *request, struct status *status)
 {
-    struct routes_explanation found;
-    if (plan_host(plan, status) < 0)
-        return -1;
-    if (plan_bytes(plan) < HYBRID_MIN || reason_for(plan, &found) != ROUTES_PREDICTED || !found.hybrid)
+    if (plan->route == ROUTE_TRANSFER)
         return 0;
-    plan->route = ROUTE_HYBRID;
-    plan->device = gpu.device;
-    plan->chosen = true;
-    return 0;
+    return host_schedule(&plan->schedule,
+                         &(struct host_request){.component = plan->component,
+                                                .n = plan->n,
+                                                .moved = 3 * plan_bytes(plan),
+                                                .unit = 1,
+                                                .in_place = plan->c == plan->a || plan->c == plan->b,
+                                                .c = c,
+                                                .below = request->below,
+                                                .threads = request->threads},
+                         status);
+}
+
+int
+plan_new_sum(struct plan *plan, void *c, struct status *status)
+{
+    static const struct plan_request none;
+    plan->c = c;
+    return plan->strided ? 0 : schedule_run(plan, c, &none, status);
 }
 
 int
@@ -339,7 +340,8 @@ why_not_strided(const struct plan *plan, const struct addition *addition)
 }
 
 static int
-plan_host_layout(struct plan *plan, const struct addition *addition, struct status *status)
+plan_host_layout(struct plan *plan, const struct addition *addition, const struct plan_request *request,
+                 struct status *status)
 {
     plan->why = why_not_strided(plan, addition);
     plan->route = plan->why ? ROUTE_NONE : ROUTE_HOST;
@@ -348,7 +350,10 @@ plan_host_layout(struct plan *plan, const struct addition *addition, struct stat
     plan->component = dtype_table[addition->dtype].component;
     plan->n = addition->size;
     plan->strided = &addition->elements;
-    return host_strided_plan(plan, status);
+    struct host_request host = host_strided_request(plan);
+    host.below = request->below;
+    host.threads = request->threads;
+    return host_schedule(&plan->schedule, &host, status);
 }
 
 int
@@ -356,13 +361,8 @@ plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_
 {
     *plan =
         (struct plan){.component = add->component, .n = add->n, .a = add->a, .b = add->b, .c = add->c, .device = -1};
-    if (request->open)
-        return plan_open(plan, status);
-    if (request->on_device)
-        return plan_transfer(plan, request, status);
-    if (request->hybrid)
-        return plan_hybrid(plan, status);
-    return plan_host(plan, status);
+    choose_route(plan, request);
+    return plan->c ? schedule_run(plan, request->repeats ? NULL : plan->c, request, status) : 0;
 }
 
 int
@@ -382,7 +382,7 @@ plan_make(struct plan *plan, const struct addition *addition, const struct opera
     plan->a = address_of(operands[0]);
     plan->b = address_of(operands[1]);
     if (first_in_memory(operands)->place != PLACE_DEVICE)
-        return plan_host_layout(plan, addition, status);
+        return plan_host_layout(plan, addition, request, status);
     take_layout(plan, addition);
     return plan_device(plan, operands, request, status);
 }
@@ -392,7 +392,7 @@ run_on_host(const struct plan *plan)
 {
     if (plan->strided)
         return host_strided_add(plan);
-    return host_add(plan->simd, &plan->schedule, plan->component, plan->a, plan->b, plan->c, plan->n);
+    return host_add(&plan->schedule, plan->component, plan->a, plan->b, plan->c, plan->n);
 }
 
 /* When plan_make chose the GPU for speed and the GPU fails, the caller did nothing wrong: the host adds instead, unless

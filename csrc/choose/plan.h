@@ -18,6 +18,9 @@ struct plan_request {
     int device;      /* if on_device: the ordinal, or -1 for the thread's current device */
     bool has_stream; /* stream= was given */
     void *stream;
+    bool repeats;                      /* the plan is kept and run again, or not run */
+    int threads;                       /* of the host, all of them woken; 0: by size */
+    const struct fallback_loop *below; /* NULL, or who adds where one thread of ours is no faster. Borrowed */
 };
 
 /* The least bytes of a strided or converting sum that vecadd adds on the host. Smaller sums would run on one thread,
@@ -27,9 +30,14 @@ struct plan_request {
 enum { PLAN_STRIDED_MIN = 256 << 10, PLAN_CONVERTED_MIN = 1 << 20 };
 
 /* Plans a host addition of one contiguous run of components, by the shortest way there is: most calls are such. add->c
- * is NULL for a new sum; else it is a, b, or memory that overlaps neither. Returns 0, or -1 with *status set. */
+ * is NULL for a new sum, for which plan_new_sum completes the plan; else it is a, b, or memory that overlaps neither.
+ * Returns 0, or -1 with *status set. */
 int plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_request *request,
                   struct status *status);
+
+/* Puts a new sum's memory into a plan of host arrays; NULL where only explain() asks. Returns 0, or -1 with *status
+ * set. */
+int plan_new_sum(struct plan *plan, void *c, struct status *status);
 
 /* Plans c = a + b. The host and the device route each have two forms: one contiguous run of components, or any layout
  * (plan->strided). `addition` is the result of addition_resolve and outlives the plan; NULL for device operands of one

@@ -133,12 +133,25 @@ add_turned(const struct plan *plan, unsigned *flags)
     return true;
 }
 
+int
+tile_adder_schedule(struct tile_adder *adder, const struct tiles *tiles, struct status *status)
+{
+    const struct dtype_row *sum = &dtype_table[adder->dtype[LAYOUT_SUM]];
+    return host_schedule(&adder->schedule,
+                         &(struct host_request){.component = sum->component,
+                                                .n = layout_size(&tiles->layout) * sum->components,
+                                                .unit = sum->components,
+                                                .threads = 1,
+                                                .stores = STORES_ORDINARY},
+                         status);
+}
+
 bool
 add_tile_in_place(const struct tile_adder *adder, const struct tiles *tiles)
 {
     const struct layout *layout = &tiles->layout;
     const size_t strides = (size_t)layout->ndim * sizeof layout->stride[0][0];
-    return adder->simd && adder->dtype[0] == adder->dtype[LAYOUT_SUM] &&
+    return adder->schedule.simd && adder->dtype[0] == adder->dtype[LAYOUT_SUM] &&
            memcmp(layout->stride[0], layout->stride[LAYOUT_SUM], strides) == 0;
 }
 
@@ -164,7 +177,7 @@ bool
 add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct tile *tile,
          char *const at[LAYOUT_OPERANDS], unsigned *flags)
 {
-    if (!adder->simd)
+    if (!adder->schedule.simd)
         return false;
     const enum dtype *dtype = adder->dtype;
     const struct dtype_row *sum = &dtype_table[dtype[LAYOUT_SUM]];
@@ -175,8 +188,7 @@ add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct
                         .a = at[0],
                         .b = at[1],
                         .c = at[LAYOUT_SUM],
-                        .simd = adder->simd,
-                        .schedule = host_schedule_forced(sum->component, tile->size * sum->components, 1, false),
+                        .schedule = adder->schedule,
                         .strided = &strided,
                         .device = -1};
     layout_of(tiles, tile, &strided.layout);
@@ -185,8 +197,8 @@ add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct
     for (int k = 0; k < LAYOUT_OPERANDS && run; k++)
         run = layout_is_dense(&strided.layout, k, sum->itemsize);
     if (run)
-        *flags |= host_add(plan.simd, &plan.schedule, plan.component, plan.a, plan.b, at[LAYOUT_SUM],
-                           tile->size * sum->components);
+        *flags |=
+            host_add(&plan.schedule, plan.component, plan.a, plan.b, at[LAYOUT_SUM], tile->size * sum->components);
     else if (host_strided_possible(&strided, plan.a, plan.b, plan.c))
         *flags |= host_strided_add(&plan);
     else

@@ -5,15 +5,19 @@
 #include <stdbool.h>
 
 #include "base/dtype.h"
+#include "base/plan.h"
+#include "base/status.h"
 #include "files/tiles.h"
-
-struct host_simd;
 
 /* How vecadd's own loops add: of dtypes that vecadd has, the sum's last. */
 struct tile_adder {
-    const struct host_simd *simd; /* NULL: they do not */
+    struct host_schedule schedule; /* of each tile; simd is NULL: they do not */
     enum dtype dtype[LAYOUT_OPERANDS];
 };
+
+/* Schedules the tiles, by the adder's dtypes: each is added by one thread, beside others. Returns 0, or -1 with *status
+ * set. */
+int tile_adder_schedule(struct tile_adder *adder, const struct tiles *tiles, struct status *status);
 
 /* Whether the first input's memory may take the sum. */
 bool add_tile_in_place(const struct tile_adder *adder, const struct tiles *tiles);

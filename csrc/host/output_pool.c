@@ -14,6 +14,7 @@
 #include "base/machine.h"
 #include "base/runtime.h"
 #include "base/util.h"
+#include "host/schedule.h"
 #include "host/threads.h"
 
 /* --- Mappings of huge pages. */
@@ -128,13 +129,12 @@ static void
 back_page(void *context, size_t begin, size_t end, int worker)
 {
     struct backing *backing = context;
-    (void)end;
-    if (worker == 0 && backing->callers_ns)
-        return;
-    const long long began = now_ns();
-    madvise(backing->pages.first + begin * HUGE_PAGE, HUGE_PAGE, MADV_POPULATE_WRITE);
-    if (worker == 0)
-        backing->callers_ns = now_ns() - began + 1;
+    for (; begin < end && !(worker == 0 && backing->callers_ns); begin++) {
+        const long long began = now_ns();
+        madvise(backing->pages.first + begin * HUGE_PAGE, HUGE_PAGE, MADV_POPULATE_WRITE);
+        if (worker == 0)
+            backing->callers_ns = now_ns() - began + 1;
+    }
 }
 
 /* A batch took so much less than the caller alone would have, or more where it is below 0. */

@@ -1,6 +1,7 @@
 #include "host/schedule.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -13,8 +14,142 @@
 #include <cpuid.h>
 #endif
 
+#include "base/machine.h"
 #include "base/util.h"
-#include "host/threads.h"
+
+/* --- How many threads. */
+
+static atomic_int usable, available; /* 0: not determined yet */
+static atomic_int allowed;           /* cpus_allowed(), when `usable` was determined */
+static atomic_int chosen;            /* by threads_choose; 0: not */
+
+int
+processors_usable(void)
+{
+    int count = atomic_load_explicit(&usable, memory_order_relaxed);
+    if (count == 0) {
+        atomic_store_explicit(&allowed, cpus_allowed(), memory_order_relaxed);
+        count = cpus_usable();
+        atomic_store_explicit(&usable, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+/* The number in the environment's variable; 0 where there is none, -1 for a text that is no number of threads. */
+static int
+number_in_environment(void)
+{
+    const char *text = getenv(THREADS_VARIABLE);
+    char *end;
+    if (text == NULL || *text == '\0')
+        return 0;
+    const long number = strtol(text, &end, 10);
+    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? (int)number : -1;
+}
+
+const char *
+threads_invalid_variable(void)
+{
+    return number_in_environment() < 0 ? getenv(THREADS_VARIABLE) : NULL;
+}
+
+int
+threads_usual(void)
+{
+    const int number = number_in_environment();
+    if (number > 0)
+        return number;
+    const int cpus = processors_usable();
+    return cpus < THREADS_MAX ? cpus : THREADS_MAX;
+}
+
+/* Whether a process that had one processor may use more by now. Its jobs don't notice: they have no workers. */
+static bool
+has_got_more(void)
+{
+    return atomic_load_explicit(&usable, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&allowed, memory_order_relaxed) != cpus_allowed();
+}
+
+int
+threads_available(void)
+{
+    int count = atomic_load_explicit(&available, memory_order_relaxed);
+    if (count == 1 && has_got_more()) {
+        threads_count_forget();
+        count = 0;
+    }
+    if (count == 0) {
+        count = atomic_load_explicit(&chosen, memory_order_relaxed);
+        if (count == 0)
+            count = threads_usual();
+        int undetermined = 0; /* a choice of another thread's stays */
+        if (!atomic_compare_exchange_strong(&available, &undetermined, count))
+            count = undetermined;
+    }
+    return count;
+}
+
+int
+threads_choose(int count)
+{
+    threads_available(); /* so that there is a number to give back */
+    atomic_store(&chosen, count);
+    return atomic_exchange(&available, count);
+}
+
+void
+threads_count_forget(void)
+{
+    atomic_store(&usable, 0);
+    atomic_store(&available, 0);
+}
+
+/* --- The instruction set. */
+
+const struct host_simd *const host_simd_levels[] = {
+#if defined(__x86_64__)
+    &host_simd_avx512,
+    &host_simd_avx2,
+#elif defined(__aarch64__)
+    &host_simd_neon,
+#endif
+    &host_simd_c,
+    NULL,
+};
+
+static const struct host_simd *
+choose_simd(struct status *status)
+{
+    const char *wish = getenv("VECADD_SIMD");
+    char working[128] = "";
+    for (size_t i = 0; host_simd_levels[i]; i++) {
+        const struct host_simd *level = host_simd_levels[i];
+        if (!level->supported())
+            continue;
+        if (wish == NULL || *wish == '\0' || strcmp(wish, level->name) == 0)
+            return level;
+        const size_t used = strlen(working);
+        snprintf(working + used, sizeof working - used, "%s%s", used ? ", " : "", level->name);
+    }
+    status_set(status, STATUS_VALUE, "VECADD_SIMD is \"%s\"; this machine and build have %s", wish ? wish : "",
+               working);
+    return NULL;
+}
+
+const struct host_simd *
+host_simd_chosen(struct status *status)
+{
+    static _Atomic(const struct host_simd *) chosen;
+    const struct host_simd *simd = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (simd == NULL) {
+        simd = choose_simd(status);
+        atomic_store_explicit(&chosen, simd, memory_order_release);
+    }
+    return simd;
+}
+
+/* --- From which sizes on. */
 
 /* Measured for float32 in November 2026 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
  * cores of Sapphire Rapids (2 MiB).
@@ -54,11 +189,13 @@ enum {
     NARROW = 64 << 10,
     SHARE = 32 << 10, /* the least bytes a thread where there are more than two. 256 KiB on Sapphire Rapids: 1, 2, 4,
                        * 8, 16 threads took 9.0, 7.0, 4.6, 3.2, 2.9 us */
-    BLOCK_MIN = 16 << 10,  /* bytes of c; the block of c and those of a and b fit an L1 cache */
-    BLOCK_MAX = 256 << 10, /* 16 threads of Sapphire Rapids: 64 KiB and 1 MiB gave 6 and 3 % less, 16 KiB 8 % */
-    BLOCKS_A_THREAD = 4,   /* at least, if c is large enough */
-    STAY_FROM = 9,         /* threads from which each stays in its slice: on Sapphire Rapids two to eight took as long
-                            * either way, sixteen 0.83 to 0.9 for 2^17 to 2^20 float32 */
+    BLOCK_MIN = 16 << 10,      /* bytes of c; the block of c and those of a and b fit an L1 cache */
+    BLOCK_MAX = 256 << 10,     /* 16 threads of Sapphire Rapids: 64 KiB and 1 MiB gave 6 and 3 % less, 16 KiB 8 % */
+    BLOCKS_A_THREAD = 4,       /* at least, if c is large enough */
+    BYTES_A_START = 256 << 10, /* for each missing worker that a sum starts beside the first: that costs the caller 20
+                                * to 40 us */
+    STAY_FROM = 9, /* threads from which each stays in its slice: on Sapphire Rapids two to eight took as long
+                    * either way, sixteen 0.83 to 0.9 for 2^17 to 2^20 float32 */
 };
 
 /* Reads one word of the kernel's description of a cache of processor 0. */
@@ -180,6 +317,8 @@ determine_thresholds(void)
         .cached = threads * l2 / 2 / 3,
         .narrow = narrow_from(),
     };
+    thresholds.least =
+        smaller(smaller(thresholds.awake, thresholds.wake), smaller(thresholds.stream_alone, thresholds.moved_alone));
     atomic_store_explicit(&determined, true, memory_order_release);
 }
 
@@ -192,20 +331,37 @@ host_thresholds(void)
     return &thresholds;
 }
 
+/* --- The decision. */
+
+/* Whether the sum is written elsewhere than each of the last RECENT of about as many bytes, as where a program keeps
+ * its sums. Any thread may call this; it takes no lock. */
+static bool
+output_address_changed(size_t bytes, const void *c)
+{
+    enum { CLASSES = sizeof(size_t) * CHAR_BIT }; /* of sizes, each twice the one before */
+    enum { RECENT = 4 };                          /* x = a + b and y = x + c in a loop have two */
+    static struct {
+        const void *_Atomic address[RECENT];
+        atomic_uint next;
+    } recent[CLASSES];
+    const int class = CLASSES - 1 - __builtin_clzl(bytes | 1);
+    for (int i = 0; i < RECENT; i++)
+        if (atomic_load_explicit(&recent[class].address[i], memory_order_relaxed) == c)
+            return false;
+    const unsigned next = atomic_fetch_add_explicit(&recent[class].next, 1, memory_order_relaxed);
+    atomic_store_explicit(&recent[class].address[next % RECENT], c, memory_order_relaxed);
+    return true;
+}
+
+/* Bytes of the sum that a thread takes at a time. */
 static size_t
-block_for(enum component component, size_t bytes, int threads, size_t unit)
+block_for(size_t bytes, int threads)
 {
     const size_t wish = bytes / (size_t)(threads * BLOCKS_A_THREAD);
     size_t block = BLOCK_MIN;
     while (block < BLOCK_MAX && block < wish)
         block *= 2;
-    return block / component_size[component] / unit;
-}
-
-static bool
-stays_in_slice(const struct host_schedule *schedule, size_t moved)
-{
-    return schedule->threads >= STAY_FROM && !schedule->streaming && moved / 3 < host_thresholds()->cached;
+    return block;
 }
 
 /* How many threads share a sum of that size, if it is large enough for threads: two at least if it has two blocks. */
@@ -216,39 +372,46 @@ threads_for(size_t bytes)
     return (int)smaller((size_t)threads_available(), larger(most, 1));
 }
 
-struct host_schedule
-host_schedule(const struct host_request *request)
+/* In place c has been read already: a streaming store saves no read. */
+static void
+choose_stores(struct host_schedule *schedule, const struct host_request *request, size_t bytes)
 {
     const struct host_thresholds *from = host_thresholds();
+    if (request->stores != STORES_BY_SIZE)
+        schedule->streaming = request->stores == STORES_STREAMING;
+    else if (!request->in_place && !request->short_rows) {
+        const bool alone = schedule->threads <= 1;
+        const bool moved = bytes >= from->moved_alone && request->c && output_address_changed(bytes, request->c);
+        schedule->streaming = request->moved / 3 >= (alone ? from->stream_alone : from->stream_together) ||
+                              (moved && (alone || bytes >= from->moved));
+        schedule->streams_alone = moved && !schedule->streaming && !request->below;
+    }
+}
+
+int
+host_schedule(struct host_schedule *schedule, const struct host_request *request, struct status *status)
+{
+    *schedule = (struct host_schedule){.simd = host_simd_chosen(status), .threads = 1};
+    if (!schedule->simd)
+        return -1;
+    const struct host_thresholds *from = host_thresholds();
     const size_t bytes = request->n * component_size[request->component];
-    struct host_schedule schedule = {.threads = bytes < smaller(from->awake, from->wake) ? 1 : threads_for(bytes)};
-    const size_t stream = schedule.threads > 1 ? from->stream_together : from->stream_alone;
-    schedule.wakes = bytes >= from->wake;
-    schedule.streaming = !request->in_place && !request->short_rows && request->moved / 3 >= stream;
-    if (!request->in_place && !request->short_rows && bytes >= from->moved_alone)
-        schedule.moved = bytes >= from->moved ? STREAMED : STREAMED_ALONE;
-    schedule.narrow = bytes >= from->narrow;
-    schedule.stays_in_slice = stays_in_slice(&schedule, request->moved);
-    schedule.block = block_for(request->component, bytes, schedule.threads, request->unit);
-    return schedule;
-}
-
-struct host_schedule
-host_schedule_for(enum component component, size_t n, bool in_place)
-{
-    return host_schedule(&(struct host_request){
-        .component = component, .n = n, .moved = 3 * n * component_size[component], .unit = 1, .in_place = in_place});
-}
-
-struct host_schedule
-host_schedule_forced(enum component component, size_t n, int threads, bool streaming)
-{
-    const size_t bytes = n * component_size[component];
-    struct host_schedule schedule = {.threads = threads,
-                                     .wakes = true,
-                                     .streaming = streaming,
-                                     .narrow = bytes >= host_thresholds()->narrow,
-                                     .block = block_for(component, bytes, threads, 1)};
-    schedule.stays_in_slice = stays_in_slice(&schedule, 3 * bytes);
-    return schedule;
+    schedule->narrow = bytes >= from->narrow;
+    if (bytes < from->least && !request->threads)
+        return 0;
+    schedule->threads = request->threads                           ? request->threads
+                        : bytes < smaller(from->awake, from->wake) ? 1
+                                                                   : threads_for(bytes);
+    schedule->wakes = request->threads || bytes >= from->wake;
+    choose_stores(schedule, request, bytes);
+    if (schedule->threads <= 1)
+        return 0;
+    schedule->fallback = schedule->streaming || schedule->wakes ? NULL : request->below;
+    schedule->processors = processors_usable();
+    schedule->starts = (int)smaller(1 + bytes / BYTES_A_START, THREADS_MAX);
+    schedule->stays_in_slice =
+        schedule->threads >= STAY_FROM && !schedule->streaming && request->moved / 3 < from->cached;
+    const size_t block = request->block ? request->block : block_for(bytes, schedule->threads);
+    schedule->block = block / component_size[request->component] / request->unit;
+    return 0;
 }

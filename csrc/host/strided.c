@@ -201,24 +201,18 @@ bytes_moved(const struct strided *add)
     return bytes;
 }
 
-int
-host_strided_plan(struct plan *plan, struct status *status)
+struct host_request
+host_strided_request(const struct plan *plan)
 {
     const struct strided *add = plan->strided;
     const struct dtype_row *dtype = &dtype_table[add->sum];
-    plan->simd = host_simd_chosen(status);
-    if (!plan->simd)
-        return -1;
-    /* A streaming store to part of a cache line transfers the whole line twice. In place, c has been read already: a
-     * streaming store saves no read. */
-    plan->schedule =
-        host_schedule(&(struct host_request){.component = dtype->component,
-                                             .n = layout_size(&add->layout) * dtype->components,
-                                             .moved = bytes_moved(add),
-                                             .unit = dtype->components,
-                                             .in_place = plan->c && (plan->c == plan->a || plan->c == plan->b),
-                                             .short_rows = row_length(&add->layout) * dtype->itemsize < PIECE});
-    return 0;
+    /* A streaming store to part of a cache line transfers the whole line twice. */
+    return (struct host_request){.component = dtype->component,
+                                 .n = layout_size(&add->layout) * dtype->components,
+                                 .moved = bytes_moved(add),
+                                 .unit = dtype->components,
+                                 .in_place = plan->c && (plan->c == plan->a || plan->c == plan->b),
+                                 .short_rows = row_length(&add->layout) * dtype->itemsize < PIECE};
 }
 
 /* Whether every row's address is aligned to the operand's component. */
@@ -369,14 +363,13 @@ host_strided_add(const struct plan *plan)
     const struct strided *add = plan->strided;
     const struct dtype_row *dtype = &dtype_table[add->sum];
     const struct host_schedule *schedule = &plan->schedule;
-    const bool streaming = schedule->streaming;
     struct job job = {.strided = add,
                       .base = {first_element(add, 0, plan->a), first_element(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
-                      .loops = {.arrays = host_loop(plan->simd, schedule, dtype->component, streaming),
-                                .with_one = host_loop_with_one(plan->simd, schedule, dtype->component, streaming)},
+                      .loops = {.arrays = host_loop(schedule, dtype->component, schedule->streaming),
+                                .with_one = host_loop_with_one(schedule, dtype->component)},
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
                       .commutes = dtype->component != COMPONENT_E4M3FN};
-    return host_run(schedule, plan->n, plan->n * dtype->itemsize, add_elements, &job);
+    return threads_run(schedule, plan->n, add_elements, &job, schedule->fallback);
 }

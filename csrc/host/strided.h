@@ -8,15 +8,15 @@
 
 #include "base/layout.h"
 #include "base/plan.h"
-#include "base/status.h"
+#include "host/schedule.h"
 
 /* Whether host_strided_add can run the addition, no slower than NumPy: long rows that are contiguous or one element
  * repeated, aligned elements, dtypes that convert_for knows, and a sum without internal overlap. a, b and c point to
  * first elements and are ignored for numbers. `c` may be NULL for memory that is not allocated yet. */
 bool host_strided_possible(const struct strided *add, const void *a, const void *b, const void *c);
 
-/* Fills in plan->simd and plan->schedule; plan->strided is set. Returns 0, or -1 with *status set. */
-int host_strided_plan(struct plan *plan, struct status *status);
+/* What the addition of plan->strided asks of the host. */
+struct host_request host_strided_request(const struct plan *plan);
 
 /* c = a + b; returns the floating-point flags raised (fpenv.h). c is an operand's memory with the same layout and
  * dtype, or overlaps it nowhere. */

@@ -13,101 +13,13 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
-#include "base/machine.h"
 #include "base/plan.h"
 #include "base/runtime.h"
 #include "base/util.h"
 #include "host/callers_cpu.h"
+#include "host/schedule.h"
 
 enum { CACHE_LINE = 64 };
-
-/* ---- how many threads */
-
-static atomic_int usable, available; /* 0: not determined yet */
-static atomic_int allowed;           /* cpus_allowed(), when `usable` was determined */
-static atomic_int chosen;            /* by threads_choose; 0: not */
-
-int
-threads_usable_cpus(void)
-{
-    int count = atomic_load_explicit(&usable, memory_order_relaxed);
-    if (count == 0) {
-        atomic_store_explicit(&allowed, cpus_allowed(), memory_order_relaxed);
-        count = cpus_usable();
-        atomic_store_explicit(&usable, count, memory_order_relaxed);
-    }
-    return count;
-}
-
-/* The number in the environment's variable; 0 where there is none, -1 for a text that is no number of threads. */
-static int
-number_in_environment(void)
-{
-    const char *text = getenv(THREADS_VARIABLE);
-    char *end;
-    if (text == NULL || *text == '\0')
-        return 0;
-    const long number = strtol(text, &end, 10);
-    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? (int)number : -1;
-}
-
-const char *
-threads_invalid_variable(void)
-{
-    return number_in_environment() < 0 ? getenv(THREADS_VARIABLE) : NULL;
-}
-
-int
-threads_usual(void)
-{
-    const int number = number_in_environment();
-    if (number > 0)
-        return number;
-    const int cpus = threads_usable_cpus();
-    return cpus < THREADS_MAX ? cpus : THREADS_MAX;
-}
-
-/* Whether a process that had one processor may use more by now. Its jobs don't notice: they have no workers. */
-static bool
-has_got_more(void)
-{
-    return atomic_load_explicit(&usable, memory_order_relaxed) == 1 &&
-           atomic_load_explicit(&allowed, memory_order_relaxed) != cpus_allowed();
-}
-
-int
-threads_available(void)
-{
-    int count = atomic_load_explicit(&available, memory_order_relaxed);
-    if (count == 1 && has_got_more()) {
-        threads_count_forget();
-        count = 0;
-    }
-    if (count == 0) {
-        count = atomic_load_explicit(&chosen, memory_order_relaxed);
-        if (count == 0)
-            count = threads_usual();
-        int undetermined = 0; /* a choice of another thread's stays */
-        if (!atomic_compare_exchange_strong(&available, &undetermined, count))
-            count = undetermined;
-    }
-    return count;
-}
-
-int
-threads_choose(int count)
-{
-    threads_available(); /* so that there is a number to give back */
-    atomic_store(&chosen, count);
-    return atomic_exchange(&available, count);
-}
-
-void
-threads_count_forget(void)
-{
-    atomic_store(&usable, 0);
-    atomic_store(&available, 0);
-}
 
 /* ---- waiting for a word of memory to change */
 
@@ -237,8 +149,10 @@ struct thread_pool {
     /* What the workers read; the caller writes it while no job is open. */
     alignas(2 * CACHE_LINE) atomic_uint open; /* the job's number, NO_JOB or STOPPING */
     int threads;
-    bool stays_in_slice; /* as the job asks, if its workers are all awake */
-    const struct threads_job *job;
+    bool stays_in_slice; /* as the schedule says: if no worker must wake first */
+    size_t block;
+    threads_body *body;
+    void *context;
     fpenv_word control;
     atomic_int callers_cpu;                             /* of the last job */
     alignas(CACHE_LINE) atomic_uchar part[THREADS_MAX]; /* each worker's, from 1 on; 0: it has none */
@@ -254,10 +168,8 @@ enum {
      * passed, and saves more if the burst lasts as long again. */
     BURST_APART_NS = 60000,
     BURST_NS = 200000,
-    BYTES_A_START = 256 << 10, /* of a sum, for each missing worker that it starts beside the first: that costs the
-                                * caller 20 to 40 us */
-    PATIENCE_NS = 10000,       /* a slice that a cache contains takes less */
-    JOBS_A_LOOK = 64, /* at the caller's mask where no worker is woken: a look costs 0.2 us, the shortest job 3 */
+    PATIENCE_NS = 10000, /* a slice that a cache contains takes less */
+    JOBS_A_LOOK = 64,    /* at the caller's mask where no worker is woken: a look costs 0.2 us, the shortest job 3 */
 };
 
 static bool (*idle_work)(void); /* set while the library is loaded, as is idle_seconds */
@@ -269,10 +181,9 @@ static int idle_seconds;
 static void
 run_from(struct thread_pool *pool, struct slice *slice, size_t begin, int part)
 {
-    const struct threads_job *job = pool->job;
     do
-        job->body(job->context, begin, begin + smaller(job->block, slice->end - begin), part);
-    while (slice_take(slice, job->block, &begin));
+        pool->body(pool->context, begin, begin + smaller(pool->block, slice->end - begin), part);
+    while (slice_take(slice, pool->block, &begin));
 }
 
 /* Runs blocks of the open job, as the thread of that part, until none is left. Every thread begins with its
@@ -282,7 +193,7 @@ static void
 run_part(struct thread_pool *pool, int part, bool stays_in_slice)
 {
     const int threads = pool->threads;
-    const size_t block = pool->job->block;
+    const size_t block = pool->block;
     size_t begin;
     if (slice_take(&pool->slice[part], block, &begin))
         run_from(pool, &pool->slice[part], begin, part);
@@ -464,7 +375,7 @@ release_pool(struct thread_pool *pool)
 
 /* Starts missing workers, `most` at most, until the job has its threads. */
 static void
-start_workers(struct thread_pool *pool, int threads, size_t most)
+start_workers(struct thread_pool *pool, int threads, int most)
 {
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
     for (; pool->started < threads - 1 && most > 0 && start_worker(pool, pool->started + 1); most--)
@@ -510,9 +421,9 @@ assign_parts(struct thread_pool *pool, int threads, bool wakes)
 /* Wakes all workers that have a part, one by one: on sixteen cores, where workers woke each other, a job took 1.2 to 3
  * times as long. */
 static void
-wake_workers(struct thread_pool *pool)
+wake_workers(struct thread_pool *pool, int processors)
 {
-    const bool keep_off = pool->threads == 2 && threads_usable_cpus() == 2;
+    const bool keep_off = pool->threads == 2 && processors == 2;
     for (int i = 1; i <= pool->started; i++)
         if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
             wake_worker(&pool->worker[i], keep_off);
@@ -576,35 +487,38 @@ burst_has_lasted(struct thread_pool *pool)
 /* Runs the job on the caller and its workers. False, with nothing done, where no worker takes part: none is awake and
  * the job wakes none, or the system gives none, or another caller has the pool. */
 static bool
-run_in_pool(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
+run_in_pool(struct thread_pool *pool, const struct host_schedule *schedule, size_t n, threads_body *body, void *context,
+            unsigned *flags)
 {
-    const bool lacks = atomic_load_explicit(&pool->awake, memory_order_relaxed) < job->threads - 1;
-    const bool wakes = lacks && (job->wakes || burst_has_lasted(pool));
+    const bool lacks = atomic_load_explicit(&pool->awake, memory_order_relaxed) < schedule->threads - 1;
+    const bool wakes = lacks && (schedule->wakes || burst_has_lasted(pool));
     if (!try_lock_pool(pool))
         return false;
     if (wakes || pool->number / 2 % JOBS_A_LOOK == 0)
         follow_caller(pool);
     if (wakes)
-        start_workers(pool, job->threads, 1 + job->bytes / BYTES_A_START);
-    pool->threads = assign_parts(pool, job->threads, wakes);
+        start_workers(pool, schedule->threads, schedule->starts);
+    pool->threads = assign_parts(pool, schedule->threads, wakes);
     if (pool->threads < 2) {
         release_pool(pool);
         return false;
     }
-    pool->job = job;
-    pool->stays_in_slice = job->stays_in_slice && atomic_load(&pool->awake) >= pool->threads - 1;
+    pool->block = schedule->block;
+    pool->body = body;
+    pool->context = context;
+    pool->stays_in_slice = schedule->stays_in_slice && atomic_load(&pool->awake) >= pool->threads - 1;
     pool->control = fpenv_without_flags(fpenv_get());
     atomic_store_explicit(&pool->callers_cpu, sched_getcpu(), memory_order_relaxed);
-    atomic_store_explicit(&pool->spins, pool->threads <= threads_usable_cpus(), memory_order_relaxed);
+    atomic_store_explicit(&pool->spins, pool->threads <= schedule->processors, memory_order_relaxed);
     atomic_store_explicit(&pool->flags, 0, memory_order_relaxed);
-    slices_cut(pool->slice, pool->threads, job->n, job->block);
+    slices_cut(pool->slice, pool->threads, n, schedule->block);
 
     pool->number += 2;
     if (pool->number == NO_JOB)
         pool->number += 2;
     atomic_store(&pool->open, pool->number);
     if (wakes)
-        wake_workers(pool);
+        wake_workers(pool, schedule->processors);
     run_part(pool, 0, pool->stays_in_slice);
     wait_for_workers(pool);
     *flags = atomic_load_explicit(&pool->flags, memory_order_relaxed);
@@ -612,26 +526,28 @@ run_in_pool(struct thread_pool *pool, const struct threads_job *job, unsigned *f
     return true;
 }
 
-static void
-run_alone(const struct threads_job *job)
+unsigned
+threads_run(const struct host_schedule *schedule, size_t n, threads_body *body, void *context,
+            const struct fallback_loop *fallback)
 {
-    if (job->fallback) {
-        job->fallback->add(job->fallback->context);
-        return;
-    }
-    for (size_t begin = 0; begin < job->n; begin += smaller(job->block, job->n - begin))
-        job->body(job->context, begin, begin + smaller(job->block, job->n - begin), 0);
+    struct thread_pool *pool = schedule->threads > 1 && n > schedule->block ? the_pool() : NULL;
+    const fpenv_word environment = fpenv_begin();
+    unsigned flags = 0;
+    if (pool && run_in_pool(pool, schedule, n, body, context, &flags))
+        return flags | fpenv_end(environment);
+    if (fallback)
+        fallback->add(fallback->context);
+    else if (n > 0)
+        body(context, 0, n, 0);
+    return fpenv_end(environment);
 }
 
 unsigned
-threads_run(const struct threads_job *job)
+threads_run_all(int threads, size_t n, size_t block, threads_body *body, void *context)
 {
-    struct thread_pool *pool = job->threads > 1 && job->n > job->block ? the_pool() : NULL;
-    const fpenv_word environment = fpenv_begin();
-    unsigned flags = 0;
-    if (!pool || !run_in_pool(pool, job, &flags))
-        run_alone(job);
-    return flags | fpenv_end(environment);
+    const struct host_schedule schedule = {
+        .threads = threads, .processors = processors_usable(), .starts = THREADS_MAX, .wakes = true, .block = block};
+    return threads_run(&schedule, n, body, context, NULL);
 }
 
 void

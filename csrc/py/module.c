@@ -5,7 +5,6 @@
 #include "base/runtime.h"
 #include "base/tuned_file.h"
 #include "host/schedule.h"
-#include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"

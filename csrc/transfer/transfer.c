@@ -721,8 +721,7 @@ run_hybrid(struct transfer *job, const struct device_scope *scope)
     const struct plan *plan = job->plan;
     const struct host_schedule *schedule = &plan->schedule;
     if (!all_pinned(job)) {
-        atomic_store(&job->fp_flags,
-                     host_add(plan->simd, schedule, plan->component, plan->a, plan->b, plan->c, plan->n));
+        atomic_store(&job->fp_flags, host_add(schedule, plan->component, plan->a, plan->b, plan->c, plan->n));
         return 0;
     }
     struct transfer_ring *ring = ring_get(scope->device, DEPTH, job->status);
@@ -733,7 +732,7 @@ run_hybrid(struct transfer *job, const struct device_scope *scope)
     struct hybrid hybrid = {
         .job = job,
         .scope = scope,
-        .add = host_loop(plan->simd, schedule, plan->component, schedule->streaming),
+        .add = host_loop(schedule, plan->component, schedule->streaming),
         .grain = GRAIN / job->width,
         .skip = (uintptr_t)plan->c % GRAIN / job->width,
         .threads = schedule->threads,

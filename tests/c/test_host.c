@@ -61,8 +61,8 @@ check_one(const struct rooms *rooms, const struct host_simd *simd, bool streamin
     memcpy(b_before, rooms->b, ROOM);
     const unsigned flags = reference(component, a, b, expected, n);
 
-    const struct host_schedule schedule = {.threads = 1, .streaming = streaming, .block = n};
-    const unsigned raised = host_add(simd, &schedule, component, a, b, c, n);
+    const struct host_schedule schedule = {.simd = simd, .threads = 1, .streaming = streaming};
+    const unsigned raised = host_add(&schedule, component, a, b, c, n);
 
     const size_t wrong = first_difference(component, c, expected, n);
     CHECK(wrong == n, "%s component %d n %zu stream %d alias %d: element %zu", simd->name, component, n, streaming,
@@ -165,14 +165,14 @@ TEST(one_element_raises_its_own_flags)
     static const uint16_t values[] = {0,      0x8000, 1,      0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff,
                                       0xfbff, 0x4c00, 0x7c00, 0xfc00, 0x7e00, 0x7d00, 0x7f7f, 0x7f80};
     enum { COUNT = sizeof values / sizeof *values };
-    const struct host_schedule schedule = {.threads = 1, .block = 1};
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (int pair = 0; host_simd_levels[level]->supported() && pair < COUNT * COUNT; pair++)
             for (enum component component = COMPONENT_F16; component <= COMPONENT_BF16; component++) {
+                const struct host_schedule schedule = {.simd = host_simd_levels[level], .threads = 1};
                 const uint16_t a = values[pair % COUNT], b = values[pair / COUNT];
                 uint16_t c, expected;
                 const unsigned flags = reference(component, &a, &b, &expected, 1);
-                const unsigned raised = host_add(host_simd_levels[level], &schedule, component, &a, &b, &c, 1);
+                const unsigned raised = host_add(&schedule, component, &a, &b, &c, 1);
                 CHECK(raised == flags && same(component, &c, &expected),
                       "%s component %d: %#x + %#x = %#x, flags %u not %u", host_simd_levels[level]->name, component, a,
                       b, c, raised, flags);
@@ -183,15 +183,15 @@ TEST(the_callers_flags_stay_and_are_not_reported)
 {
     const float a[3] = {1, 2, 3}, big[3] = {3e38f, 3e38f, 3e38f};
     float c[3];
-    const struct host_schedule schedule = {.threads = 1, .block = 3};
     feclearexcept(FE_ALL_EXCEPT);
     feraiseexcept(FE_INVALID);
     for (size_t level = 0; host_simd_levels[level]; level++) {
         const struct host_simd *simd = host_simd_levels[level];
         if (!simd->supported())
             continue;
-        CHECK(host_add(simd, &schedule, COMPONENT_F32, a, a, c, 3) == 0, "%s", simd->name);
-        CHECK(host_add(simd, &schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW, "%s", simd->name);
+        const struct host_schedule schedule = {.simd = simd, .threads = 1};
+        CHECK(host_add(&schedule, COMPONENT_F32, a, a, c, 3) == 0, "%s", simd->name);
+        CHECK(host_add(&schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW, "%s", simd->name);
         CHECK(fpenv_flags(fpenv_get()) == FP_INVALID, "%s", simd->name);
     }
 }
@@ -223,15 +223,16 @@ TEST(threads_and_streams_add_blocks_at_any_address)
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (int which = 0; host_simd_levels[level]->supported() && which < 32; which++) {
             const size_t offset = (size_t)which * 5, n = N - (size_t)which;
-            const struct host_schedule schedule = {.threads = 1 + which % 4,
+            const struct host_schedule schedule = {.simd = host_simd_levels[level],
+                                                   .threads = 1 + which % 4,
+                                                   .starts = 4,
                                                    .wakes = which & 8,
                                                    .streaming = which & 4,
                                                    .narrow = which & 16,
                                                    .block = 4096};
             const unsigned flags = reference(COMPONENT_F32, a + which, b, expected, n);
             memset(c, 0xa5, sizeof c);
-            const unsigned raised =
-                host_add(host_simd_levels[level], &schedule, COMPONENT_F32, a + which, b, c + offset % 48, n);
+            const unsigned raised = host_add(&schedule, COMPONENT_F32, a + which, b, c + offset % 48, n);
             const size_t wrong = first_difference(COMPONENT_F32, c + offset % 48, expected, n);
             CHECK(wrong == n, "%s %d: element %zu", host_simd_levels[level]->name, which, wrong);
             CHECK(raised == flags);
@@ -241,15 +242,15 @@ TEST(threads_and_streams_add_blocks_at_any_address)
 
 TEST(shorter_vectors_are_the_next_levels_but_for_what_is_converted)
 {
-    const struct host_schedule narrow = {.narrow = true}, wide = {.narrow = false};
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (enum component component = 0; component < COMPONENT_COUNT; component++) {
             const struct host_simd *simd = host_simd_levels[level], *less = simd->narrower;
+            const struct host_schedule narrow = {.simd = simd, .narrow = true}, wide = {.simd = simd};
             const bool stays = less == NULL || component_is_short_float(component);
             CHECK(less == NULL || less == host_simd_levels[level + 1]);
-            CHECK(host_loop(simd, &narrow, component, false) == (stays ? simd : less)->add[component]);
-            CHECK(host_loop(simd, &narrow, component, true) == (stays ? simd : less)->stream[component]);
-            CHECK(host_loop(simd, &wide, component, true) == simd->stream[component]);
+            CHECK(host_loop(&narrow, component, false) == (stays ? simd : less)->add[component]);
+            CHECK(host_loop(&narrow, component, true) == (stays ? simd : less)->stream[component]);
+            CHECK(host_loop(&wide, component, true) == simd->stream[component]);
         }
 }
 
@@ -257,21 +258,22 @@ TEST(one_flag_in_a_large_array_is_found)
 {
     enum { N = 1 << 20 };
     static float a[N], b[N], c[N];
-    const struct host_schedule schedule = {.threads = 3, .wakes = true, .streaming = true, .block = 4096};
+    struct host_schedule schedule = {.threads = 3, .starts = 2, .wakes = true, .streaming = true, .block = 4096};
     for (size_t level = 0; host_simd_levels[level]; level++) {
         const struct host_simd *simd = host_simd_levels[level];
+        schedule.simd = simd;
         for (size_t where = 0; simd->supported() && where < N; where += N / 7) {
             memset(a, 0, sizeof a);
             a[where] = b[where] = 3e38f;
-            CHECK(host_add(simd, &schedule, COMPONENT_F32, a, b, c, N) == FP_OVERFLOW, "%s at %zu", simd->name, where);
+            CHECK(host_add(&schedule, COMPONENT_F32, a, b, c, N) == FP_OVERFLOW, "%s at %zu", simd->name, where);
             b[where] = 0;
-            CHECK(host_add(simd, &schedule, COMPONENT_F32, a, b, c, N) == 0, "%s at %zu", simd->name, where);
+            CHECK(host_add(&schedule, COMPONENT_F32, a, b, c, N) == 0, "%s at %zu", simd->name, where);
         }
     }
 }
 
 TEST(nothing_is_read_for_no_elements)
 {
-    const struct host_schedule schedule = {.threads = 4, .wakes = true, .streaming = true, .block = 1};
-    CHECK(host_add(&host_simd_c, &schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
+    const struct host_schedule schedule = {.simd = &host_simd_c, .threads = 4, .wakes = true, .block = 1};
+    CHECK(host_add(&schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
 }

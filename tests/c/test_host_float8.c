@@ -64,12 +64,12 @@ TEST(an_element_by_itself_is_added_as_in_a_vector)
 TEST(the_callers_rounding_changes_no_value_and_no_flag_is_raised)
 {
     static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-    const struct host_schedule schedule = {.threads = 1, .block = PAIRS};
     fill();
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (size_t i = 0; host_simd_levels[level]->supported() && i < sizeof modes / sizeof *modes; i++) {
+            const struct host_schedule schedule = {.simd = host_simd_levels[level], .threads = 1};
             fesetround(modes[i]);
-            const unsigned flags = host_add(host_simd_levels[level], &schedule, COMPONENT_E4M3FN, a, b, c, PAIRS);
+            const unsigned flags = host_add(&schedule, COMPONENT_E4M3FN, a, b, c, PAIRS);
             fesetround(FE_TONEAREST);
             CHECK(flags == 0, "%s, mode %zu: flags %u", host_simd_levels[level]->name, i, flags);
             for (int k = 0; k < PAIRS; k++)

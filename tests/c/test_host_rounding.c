@@ -84,7 +84,7 @@ static void
 check_blocks(const struct host_simd *simd, const struct short_float *type, int mode, uint16_t partner,
              const struct expected expected[EVERY])
 {
-    const struct host_schedule schedule = {.threads = 1, .block = BLOCK};
+    const struct host_schedule schedule = {.simd = simd, .threads = 1};
     size_t wrong = 0, wrong_flags = 0, kept = 0;
     for (unsigned block = 0; block < EVERY; block += BLOCK) {
         uint16_t a[BLOCK], b[BLOCK], c[BLOCK];
@@ -94,7 +94,7 @@ check_blocks(const struct host_simd *simd, const struct short_float *type, int m
             b[i] = partner;
             flags |= expected[block + i].flags;
         }
-        wrong_flags += host_add(simd, &schedule, type->component, a, b, c, BLOCK) != flags;
+        wrong_flags += host_add(&schedule, type->component, a, b, c, BLOCK) != flags;
         kept += fegetround() == mode;
         for (unsigned i = 0; i < BLOCK; i++) {
             const struct expected *one = &expected[block + i];
@@ -164,7 +164,7 @@ static const uint64_t values_f64[] = {
 static void
 check_pairs(const struct host_simd *simd, enum component component, const void *values, size_t count)
 {
-    const struct host_schedule schedule = {.threads = 1, .block = 1};
+    const struct host_schedule schedule = {.simd = simd, .threads = 1};
     const size_t size = component_size[component];
     for (int mode = 0; mode < MODES; mode++)
         for (size_t pair = 0; pair < count * count; pair++) {
@@ -172,7 +172,7 @@ check_pairs(const struct host_simd *simd, enum component component, const void *
             uint64_t c = 0, expected = 0;
             fesetround(modes[mode]);
             const unsigned flags = reference(component, a, b, &expected, 1);
-            const unsigned raised = host_add(simd, &schedule, component, a, b, &c, 1);
+            const unsigned raised = host_add(&schedule, component, a, b, &c, 1);
             fesetround(FE_TONEAREST);
             CHECK(same(component, &c, &expected) && raised == flags, "%s component %d mode %#x: values %zu and %zu",
                   simd->name, component, (unsigned)modes[mode], pair % count, pair / count);

@@ -100,15 +100,6 @@ add_one(const struct strided *rows, const char *x, const char *y, char *to)
     host_simd_c.add[dtype->component](p, q, to, dtype->components);
 }
 
-static struct plan
-planned(const struct strided *add, const void *x, const void *y, void *z)
-{
-    struct plan plan = {.strided = add, .a = x, .b = y, .c = z, .n = layout_size(&add->layout)};
-    struct status status;
-    CHECK(host_strided_plan(&plan, &status) == 0, "%s", status.text);
-    return plan;
-}
-
 TEST(random_rows_are_added_as_element_by_element)
 {
     int taken = 0;
@@ -132,10 +123,13 @@ TEST(random_rows_are_added_as_element_by_element)
         if (!host_strided_possible(&rows, x, y, z))
             continue;
         taken++;
-        struct plan plan = planned(&rows, x, y, z);
-        const struct dtype_row *dtype = &dtype_table[rows.sum];
-        plan.schedule = host_schedule_forced(dtype->component, 1 << 14, 1 + (int)below(3), below(2) == 0);
-        plan.schedule.block = 1 + below(3000);
+        struct plan plan = {.strided = &rows, .a = x, .b = y, .c = z, .n = layout_size(&rows.layout)};
+        struct host_request request = host_strided_request(&plan);
+        request.threads = 1 + (int)below(3);
+        request.stores = below(2) ? STORES_ORDINARY : STORES_STREAMING;
+        request.block = (1 + below(3000)) * dtype_table[rows.sum].itemsize;
+        struct status status;
+        CHECK(host_schedule(&plan.schedule, &request, &status) == 0, "%s", status.text);
 
         memset(c.bytes, 0xab, sizeof c.bytes);
         memset(expected.bytes, 0xab, sizeof expected.bytes);
@@ -185,9 +179,16 @@ TEST(what_would_be_slow_or_wrong_is_left_alone)
     CHECK(!host_strided_possible(&other, at, at, at), "out of another dtype than the sum");
 }
 
+static struct host_request
+asked(const struct strided *add)
+{
+    const struct plan plan = {.strided = add};
+    return host_strided_request(&plan);
+}
+
 TEST(rows_shorter_than_a_piece_are_not_streamed)
 {
     const struct strided wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
-    CHECK(planned(&wide, NULL, NULL, NULL).schedule.streaming);
-    CHECK(!planned(&narrow, NULL, NULL, NULL).schedule.streaming);
+    CHECK(!asked(&wide).short_rows);
+    CHECK(asked(&narrow).short_rows);
 }

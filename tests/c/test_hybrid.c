@@ -27,9 +27,9 @@ hybrid_plan(const struct arrays *arrays, int threads)
     struct status status;
     struct plan plan = arrays->plan;
     plan.route = ROUTE_HYBRID;
-    plan.simd = host_simd_chosen(&status);
-    plan.schedule = host_schedule_for(plan.component, plan.n, plan.c == plan.a || plan.c == plan.b);
-    plan.schedule.threads = threads;
+    const struct host_request request = {
+        .component = plan.component, .n = plan.n, .moved = 3 * plan_bytes(&plan), .unit = 1, .threads = threads};
+    CHECK(host_schedule(&plan.schedule, &request, &status) == 0);
     return plan;
 }
 

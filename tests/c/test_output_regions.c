@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "check.h"
 #include "host/output_pool.h"
+#include "host/schedule.h"
 #include "host/threads.h"
 #include "process_memory.h"
 

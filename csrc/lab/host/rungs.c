@@ -1,6 +1,5 @@
 /* The host rungs: what threads and streaming stores each bring, at every size; vecadd.add picks the best of them. */
 #include "host/add.h"
-#include "host/threads.h"
 #include "lab/base/rung.h"
 
 enum { PARAM_THREADS, PARAM_BLOCK };
@@ -17,16 +16,18 @@ static const struct rung threads_stream;
 static int
 run_on_host(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
-    const struct host_simd *simd = host_simd_chosen(status);
-    if (simd == NULL)
-        return -1;
     const int asked = rung->params[PARAM_THREADS].name ? call->params[PARAM_THREADS] : 1;
-    const size_t block = (size_t)call->params[PARAM_BLOCK] << 10;
-    struct host_schedule schedule =
-        host_schedule_forced(call->component, call->n, asked ? asked : threads_available(), rung == &threads_stream);
-    if (block)
-        schedule.block = block / component_size[call->component];
-    host_add(simd, &schedule, call->component, call->a, call->b, call->c, call->n);
+    const struct host_request request = {.component = call->component,
+                                         .n = call->n,
+                                         .moved = 3 * call->n * component_size[call->component],
+                                         .unit = 1,
+                                         .threads = asked ? asked : threads_available(),
+                                         .stores = rung == &threads_stream ? STORES_STREAMING : STORES_ORDINARY,
+                                         .block = (size_t)call->params[PARAM_BLOCK] << 10};
+    struct host_schedule schedule;
+    if (host_schedule(&schedule, &request, status) < 0)
+        return -1;
+    host_add(&schedule, call->component, call->a, call->b, call->c, call->n);
     return 0;
 }
 

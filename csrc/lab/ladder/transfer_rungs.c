@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "choose/plan.h"
 #include "gpu/device.h"
-#include "host/add.h"
 #include "lab/ladder/transfer_rung.h"
 #include "transfer/transfer.h"
 
@@ -452,16 +452,12 @@ static int
 run_hybrid(const struct rung *rung, const struct rung_call *call, struct status *status)
 {
     (void)rung;
-    const int threads = call->params[0];
-    const bool in_place = call->c == call->a || call->c == call->b;
-    struct plan plan = plan_of_rung_call(call);
-    plan.route = ROUTE_HYBRID;
-    plan.simd = host_simd_chosen(status);
-    if (plan.simd == NULL)
+    const struct batch_add add = {call->a, call->b, call->c, call->n, call->component};
+    const struct plan_request request = {.hybrid = true, .repeats = true, .threads = call->params[0]};
+    struct plan plan;
+    if (plan_host_run(&plan, &add, &request, status) < 0)
         return -1;
-    plan.schedule = host_schedule_for(call->component, call->n, in_place);
-    if (threads)
-        plan.schedule = host_schedule_forced(call->component, call->n, threads, plan.schedule.streaming);
+    plan.device = call->device;
     return run_by_core(hybrid_add, &plan, (struct transfer_options){0}, call, status);
 }
 

@@ -76,25 +76,36 @@ call_host_tensors(const char *function, const struct library *library, const str
     return result;
 }
 
+/* Puts the memory of a new host sum, whose reference it takes, into the plan; NULL too where there is no sum. */
+static PyObject *
+planned_sum(struct module_state *state, struct plan *plan, PyObject *sum)
+{
+    struct status status;
+    if (sum && plan_new_sum(plan, PyArray_DATA((PyArrayObject *)sum), &status) < 0) {
+        status_raise(state, &status);
+        Py_CLEAR(sum);
+    }
+    return sum;
+}
+
 /* A new array of the dtype and shape of a host sum whose operands differ in them. */
 static PyObject *
 make_layout_sum(struct module_state *state, struct prepared_call *call)
 {
     const struct addition *addition = &call->addition;
-    PyObject *sum = host_result(state, call->descr, addition->ndim, addition->shape, addition->ordered);
-    if (sum)
-        call->plan.c = PyArray_DATA((PyArrayObject *)sum);
-    return sum;
+    return planned_sum(state, &call->plan,
+                       host_result(state, call->descr, addition->ndim, addition->shape, addition->ordered));
 }
 
 /* Makes a new array for the sum and puts its memory into the plan. */
 static PyObject *
 make_sum(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
+    void *memory;
     if (call->plan.route == ROUTE_HOST && call->plan.strided)
         return make_layout_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
-        return host_result_like(state, arguments->objects[ROLE_A], &call->plan.c);
+        return planned_sum(state, &call->plan, host_result_like(state, arguments->objects[ROLE_A], &memory));
     const struct plan *plan = &call->plan;
     struct owned_operand *made = &call->operands[ROLE_OUT];
     struct sum_stream stream = {.given = arguments->stream, .objects = arguments->objects};

@@ -321,15 +321,14 @@ run_on_host(struct module_state *state, const struct pairs *pairs, unsigned *fla
     struct status status;
     if (check_unchanged(state, pairs) < 0)
         return -1;
-    const struct host_simd *simd = host_simd_chosen(&status);
-    if (!simd)
-        return fail_with(state, &status);
     size_t bytes = 0;
     for (size_t i = 0; i < pairs->add_count; i++)
         bytes += pairs->adds[i].n * component_size[pairs->adds[i].component];
-    const struct host_schedule schedule = host_add_batch_schedule(bytes);
+    struct host_schedule schedule;
+    if (host_batch_schedule(&schedule, bytes, &status) < 0)
+        return fail_with(state, &status);
     PyThreadState *released = schedule.threads > 1 || bytes >= RELEASE_BYTES ? PyEval_SaveThread() : NULL;
-    int failed = host_add_batch(simd, &schedule, pairs->adds, pairs->add_count, flags, &status);
+    int failed = host_add_batch(&schedule, pairs->adds, pairs->add_count, flags, &status);
     if (released)
         PyEval_RestoreThread(released);
     return failed ? fail_with(state, &status) : 0;

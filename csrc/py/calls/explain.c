@@ -49,10 +49,10 @@ explain_plan(const struct plan *plan)
     switch (plan->route) {
     case ROUTE_HOST:
         return Py_BuildValue(plan->strided ? "{s:s,s:s,s:i,s:s,s:s}" : "{s:s,s:s,s:i,s:s}", "route", route, "simd",
-                             plan->simd->name, "threads", plan->schedule.threads, "stores",
+                             plan->schedule.simd->name, "threads", plan->schedule.threads, "stores",
                              plan->schedule.streaming ? "streaming" : "ordinary", "layout", "rows");
     case ROUTE_HYBRID:
-        return Py_BuildValue("{s:s,s:s,s:i}", "route", route, "simd", plan->simd->name, "threads",
+        return Py_BuildValue("{s:s,s:s,s:i}", "route", route, "simd", plan->schedule.simd->name, "threads",
                              plan->schedule.threads);
     case ROUTE_TRANSFER:
         if (plan->device < 0)
@@ -76,7 +76,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     struct add_arguments arguments;
     struct prepared_call call;
     call.differs = NULL;
-    if (add_arguments_parse(state, "explain", ADD_ARRAYS, values, count, keywords, &arguments) < 0 ||
+    if (add_arguments_parse(state, "explain", EXPLAIN_ADDITION, values, count, keywords, &arguments) < 0 ||
         call_prepare(state, &arguments, &call) < 0)
         return NULL;
     PyObject *result = NULL;
@@ -85,7 +85,8 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     switch (call.kind) {
     case CALL_PLANNED:
     case CALL_COPIES:
-        if (plan_check_device(plan, &status) < 0) {
+        if (plan_check_device(plan, &status) < 0 ||
+            (!plan->c && plan->route != ROUTE_DEVICE && plan_new_sum(&call.plan, NULL, &status) < 0)) {
             status_raise(state, &status);
             break;
         }

@@ -5,9 +5,7 @@
 #include "base/machine.h"
 #include "base/tuned_file.h"
 #include "gpu/device.h"
-#include "host/add.h"
 #include "host/schedule.h"
-#include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 

@@ -352,7 +352,8 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     const struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,
                                          .hybrid = arguments->choice == DEVICE_HYBRID,
                                          .open = arguments->choice == DEVICE_UNSAID,
-                                         .device = arguments->device};
+                                         .device = arguments->device,
+                                         .repeats = arguments->purpose != ADD_ARRAYS};
     if (arguments->numpys_own && (request.on_device || request.hybrid))
         return refuse(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
                       arguments->numpys_own);

@@ -21,7 +21,7 @@ is_list_of_arrays(PyObject *object)
 }
 
 /* What a call with add's arguments is for. */
-enum purpose { ADD_ARRAYS, PLAN_ADDITION, ADD_LISTS };
+enum purpose { ADD_ARRAYS, EXPLAIN_ADDITION, PLAN_ADDITION, ADD_LISTS };
 
 struct add_arguments {
     PyObject *objects[ROLE_COUNT]; /* a, b and out, or lists of them; out is NULL where there is none */

@@ -4,7 +4,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "host/output_pool.h"
-#include "host/threads.h"
+#include "host/schedule.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "transfer/transfer.h"

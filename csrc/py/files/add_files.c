@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "files/run.h"
-#include "host/add.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/operands/dtypes.h"
@@ -120,8 +119,7 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
         views[k] = (struct layout_view){ndim, shape[k], strides[k], tiles->itemsize[k]};
     }
     layout_make(&tiles->layout, views[LAYOUT_SUM].ndim, shape[LAYOUT_SUM], views);
-    adder->simd = ours ? host_simd_chosen(&status) : NULL;
-    if (ours && !adder->simd)
+    if (ours && tile_adder_schedule(adder, tiles, &status) < 0)
         return fail_with(call->state, &status);
     return 0;
 }

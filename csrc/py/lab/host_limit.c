@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "host/threads.h"
+#include "host/schedule.h"
 #include "lab/base/probes.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "gpu/device.h"
-#include "host/threads.h"
+#include "host/schedule.h"
 #include "lab/base/probes.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"

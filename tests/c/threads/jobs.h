@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/plan.h"
+#include "host/schedule.h"
 #include "host/threads.h"
 
 enum { MANY = 10000, WORKERS = 8, PATIENCE_MS = 10000 };
 
 struct visits {
     atomic_int count[MANY];
-    size_t block;
+    size_t n, block;
     int threads;
     atomic_int outside; /* blocks too long, workers out of range */
 };
@@ -24,7 +24,8 @@ static inline void
 visit(void *context, size_t begin, size_t end, int worker)
 {
     struct visits *visits = context;
-    if (end <= begin || end - begin > visits->block || worker < 0 || worker >= visits->threads)
+    const bool whole = begin == 0 && end == visits->n; /* the caller alone */
+    if (end <= begin || (end - begin > visits->block && !whole) || worker < 0 || worker >= visits->threads)
         atomic_fetch_add(&visits->outside, 1);
     for (size_t i = begin; i < end; i++)
         atomic_fetch_add(&visits->count[i], 1);
@@ -37,6 +38,7 @@ visits_each_once(int threads, size_t n, size_t block)
     struct visits *visits = calloc(1, sizeof *visits);
     if (visits == NULL)
         abort();
+    visits->n = n;
     visits->block = block;
     visits->threads = threads > 1 ? threads : 1;
     threads_run_all(threads, n, block, visit, visits);
@@ -52,8 +54,9 @@ static inline void
 run_short(int threads, size_t n, threads_body *body, void (*alone)(void *context), void *context)
 {
     const struct fallback_loop fallback = {alone, context};
-    threads_run(&(struct threads_job){
-        .threads = threads, .n = n, .block = 1, .body = body, .context = context, .fallback = &fallback});
+    const struct host_schedule schedule = {
+        .threads = threads, .processors = processors_usable(), .starts = 1, .block = 1};
+    threads_run(&schedule, n, body, context, &fallback);
 }
 
 static inline void

@@ -16,7 +16,7 @@ static _Thread_local bool is_caller;
 static atomic_llong caller_ns, worker_ns;
 static atomic_bool workers_tire; /* each look at the clock then finds it a second later */
 
-/* Once, by the thread that calls threads_run_job. */
+/* Once, by the thread that calls threads_run. */
 static inline void
 set_clock(void)
 {

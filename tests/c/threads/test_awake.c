@@ -59,7 +59,7 @@ workers_that_stay_awake_follow_their_caller(void)
         run_short(2, 2, note_workers_mask, count_alone, &job);
     }
     CHECK(CPU_EQUAL(&workers_mask, &one));
-    CHECK(threads_usable_cpus() == 1);
+    CHECK(processors_usable() == 1);
 }
 
 int

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/machine.h"
-#include "host/threads.h"
+#include "host/schedule.h"
 #include "jobs.h"
 #include "tests.h"
 

@@ -78,8 +78,8 @@ open_files(struct files *files, size_t n)
         files->run.adder.dtype[k] = DTYPE_FLOAT32;
     }
     free(x);
-    files->run.adder.simd = host_simd_chosen(&status);
     layout_make(&files->run.tiles.layout, 1, shape, views);
+    CHECK(tile_adder_schedule(&files->run.adder, &files->run.tiles, &status) == 0);
     files->run.window = WINDOW;
     files->run.threads = THREADS;
     files->run.stop = &files->stop;

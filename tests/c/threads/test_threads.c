@@ -71,15 +71,9 @@ TEST(one_thread_that_is_delayed_delays_only_its_block)
     for (int worker = 0; worker < 4; worker++) {
         for (int stays = 0; stays < 2 && worker >= stays; stays++) {
             struct delayed delayed = {.worker = worker};
-            const struct threads_job job = {.threads = 4,
-                                            .n = DELAYED_BLOCKS,
-                                            .block = 1,
-                                            .body = delay_one,
-                                            .context = &delayed,
-                                            .wakes = true,
-                                            .bytes = SIZE_MAX,
-                                            .stays_in_slice = stays};
-            threads_run(&job);
+            const struct host_schedule schedule = {
+                .threads = 4, .starts = 3, .wakes = true, .stays_in_slice = stays, .block = 1};
+            threads_run(&schedule, DELAYED_BLOCKS, delay_one, &delayed, NULL);
             CHECK(atomic_load(&delayed.begun), "worker %d took no part", worker);
             CHECK(delayed.done_meanwhile == DELAYED_BLOCKS - 1, "worker %d: %d blocks", worker, delayed.done_meanwhile);
         }
