@@ -419,6 +419,7 @@ run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, 
 int
 plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
+    struct device_work work;
     *fp_flags = 0;
     switch (plan->route) {
     case ROUTE_HOST:
@@ -429,7 +430,8 @@ plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
     case ROUTE_HYBRID:
         return run_on_gpu(hybrid_add, plan, fp_flags, status);
     case ROUTE_DEVICE:
-        return device_add(plan, status);
+        work = device_work_of(plan);
+        return device_add(&work, status);
     case ROUTE_NONE:
         break;
     }

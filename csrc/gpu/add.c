@@ -126,7 +126,7 @@ collect(struct launcher *launcher, const struct batch_add *add)
 }
 
 cudaError_t
-batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued)
+batch_launch_all(const struct device_work *batch, cudaStream_t stream, bool *queued)
 {
     struct launcher launcher = {.stream = stream};
     launcher.segments = malloc(BATCH_MAX * sizeof *launcher.segments);
@@ -142,45 +142,40 @@ batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *qu
     return error;
 }
 
-/* Work that is queued now. */
-struct queued_work {
-    const struct device_scope *scope;
-    const struct device_work *work;
-    void *temporary;       /* memory that a plan's sum goes through; NULL: none */
-    cudaGraphExec_t graph; /* NULL: launch the kernels */
-};
-
-/* a stream_work */
+/* Queues the graph, or else the kernels. *queued says whether any work was. */
 static int
-queue(const void *context, bool *queued, struct status *status)
+queue(const struct device_scope *scope, const struct device_work *work, void *temporary, cudaGraphExec_t graph,
+      bool *queued, struct status *status)
 {
-    const struct queued_work *now = context;
-    const struct device_work *work = now->work;
-    if (now->graph) {
-        const int result = CUDA_CALL(status, cudaGraphLaunch, now->graph, work->stream);
+    if (graph) {
+        const int result = CUDA_CALL(status, cudaGraphLaunch, graph, work->stream);
         *queued = result == 0;
         return result;
     }
-    if (work->batch)
-        return cuda_result(status, batch_launch_all(work->batch, work->stream, queued), "cudaLaunchKernel");
+    if (!work->plan)
+        return cuda_result(status, batch_launch_all(work, work->stream, queued), "cudaLaunchKernel");
     if (!work->plan->strided)
-        return queue_contiguous(now->scope, work->plan, now->temporary, queued, status);
+        return queue_contiguous(scope, work->plan, temporary, queued, status);
     *queued = true; /* before the call: where one of several launches fails, others may be queued */
-    return cuda_result(status, queue_strided(work->plan, now->temporary), "cudaLaunchKernel");
+    return cuda_result(status, queue_strided(work->plan, temporary), "cudaLaunchKernel");
 }
 
-static int
-queue_work(const struct queued_work *now, struct status *status)
-{
-    const struct device_work *work = now->work;
-    return stream_queue_between(now->scope->device, work->stream, work->join, work->joins, queue, now, status);
-}
-
+/* Where a step fails, waits for the work already queued: incomplete joins order nothing, and the operands' owners may
+ * free their memory at once. */
 int
-device_queue(const struct device_scope *scope, const struct device_work *work, cudaGraphExec_t graph,
+device_queue(const struct device_scope *scope, const struct device_work *work, void *temporary, cudaGraphExec_t graph,
              struct status *status)
 {
-    return queue_work(&(struct queued_work){scope, work, NULL, graph}, status);
+    const struct stream_joins joins = {work->device, work->stream, work->join, work->joins};
+    bool in_capture = false, queued = false;
+    int result = stream_join_in(&joins, &in_capture, status);
+    if (result == 0)
+        result = queue(scope, work, temporary, graph, &queued, status);
+    if (result == 0)
+        result = stream_join_back(&joins, in_capture, status);
+    if (result < 0 && queued)
+        stream_wait(work->stream);
+    return result;
 }
 
 size_t
@@ -195,39 +190,25 @@ device_temporary_bytes(const struct plan *plan)
 }
 
 int
-device_add(const struct plan *plan, struct status *status)
+device_add(const struct device_work *work, struct status *status)
 {
-    if (plan->n == 0)
-        return 0;
+    const struct plan *plan = work->plan;
     struct device_scope scope;
-    if (device_enter(&scope, plan->device, status) < 0)
+    if ((plan ? plan->n : work->count) == 0)
+        return 0;
+    if (device_enter(&scope, work->device, status) < 0)
         return -1;
 
     int result = -1;
-    void *temporary = NULL, *stream = plan->stream; /* of the temporary */
-    const struct device_work work = device_work_of_plan(plan);
-    const size_t bytes = device_temporary_bytes(plan);
-    if (bytes && (stream_of_memory(plan->device, plan->stream, work.join, work.joins, &stream, status) < 0 ||
+    void *temporary = NULL, *stream = work->stream; /* of the temporary */
+    const size_t bytes = plan ? device_temporary_bytes(plan) : 0;
+    if (bytes && (stream_of_memory(work->device, work->stream, work->join, work->joins, &stream, status) < 0 ||
                   pool_allocate(&scope, stream, bytes, &temporary, status) < 0))
         goto done;
 
-    result = queue_work(&(struct queued_work){&scope, &work, temporary, NULL}, status);
+    result = device_queue(&scope, work, temporary, NULL, status);
 done:
     pool_release(stream, temporary);
-    device_leave(&scope);
-    return result;
-}
-
-int
-device_add_batch(const struct device_batch *batch, struct status *status)
-{
-    struct device_scope scope;
-    if (batch->count == 0)
-        return 0;
-    if (device_enter(&scope, batch->device, status) < 0)
-        return -1;
-    const struct device_work work = device_work_of_batch(batch);
-    const int result = device_queue(&scope, &work, NULL, status);
     device_leave(&scope);
     return result;
 }

@@ -7,8 +7,11 @@
 #include "base/plan.h"
 #include "base/status.h"
 
-struct device_batch {
-    const struct batch_add *adds;
+/* What is queued as one piece: a plan of ROUTE_DEVICE, or a batch, additions on one device. What it points to outlives
+ * it. */
+struct device_work {
+    const struct plan *plan;      /* NULL: a batch */
+    const struct batch_add *adds; /* of a batch */
     size_t count;
     int device;
     void *stream;
@@ -16,35 +19,17 @@ struct device_batch {
     size_t joins;
 };
 
-/* Runs ROUTE_DEVICE: queues the joins, plan's kernel and the joins back. An `out` that partly overlaps an input goes
- * through a stream-ordered temporary. */
-int device_add(const struct plan *plan, struct status *status);
-
-/* Queues the additions, all of one device, in as few launches as their table allows: 1023 a launch, of 128 MiB at most.
- * If it fails, no part of them is left queued, since the caller may then free their memory. Returns 0, or -1 with
- * *status set. */
-int device_add_batch(const struct device_batch *batch, struct status *status);
-
-/* Either of them, as graph.c repeats it. What it points to outlives it. */
-struct device_work {
-    const struct plan *plan;          /* NULL: a batch */
-    const struct device_batch *batch; /* NULL: a plan */
-    int device;
-    void *stream;
-    void *const *join; /* as in struct device_batch */
-    size_t joins;
-};
-
 static inline struct device_work
-device_work_of_plan(const struct plan *plan)
+device_work_of(const struct plan *plan)
 {
-    return (struct device_work){plan, NULL, plan->device, plan->stream, plan->join, (size_t)plan->joins};
+    return (struct device_work){
+        .plan = plan, .device = plan->device, .stream = plan->stream, .join = plan->join, .joins = (size_t)plan->joins};
 }
 
-static inline struct device_work
-device_work_of_batch(const struct device_batch *batch)
-{
-    return (struct device_work){NULL, batch, batch->device, batch->stream, batch->join, batch->joins};
-}
+/* Queues the joins, the kernels and the joins back. A plan's `out` that partly overlaps an input goes through a
+ * stream-ordered temporary. A batch is queued in as few launches as their table allows: 1023 additions a launch, of 128
+ * MiB at most. If it fails, no part of the work is left queued, since the caller may then free its memory. Returns 0,
+ * or -1 with *status set. */
+int device_add(const struct device_work *work, struct status *status);
 
 #endif

@@ -10,13 +10,10 @@
 #include "gpu/stream.h"
 
 struct graph {
-    union {
-        struct plan plan;
-        struct device_batch batch;
-    };
-    struct device_work work; /* one of the two above */
-    pthread_mutex_t lock;    /* locked while `exec` is launched, which two threads may not do at once */
-    cudaGraphExec_t exec;    /* NULL where the work cannot be a graph, or the graph was opened in a capture */
+    struct device_work work;
+    struct plan plan;     /* the work's, where it is one */
+    pthread_mutex_t lock; /* locked while `exec` is launched, which two threads may not do at once */
+    cudaGraphExec_t exec; /* NULL where the work cannot be a graph, or the graph was opened in a capture */
 };
 
 /* Captures on this thread alone: other threads' calls go on meanwhile. The capture is ended whatever happens in it. */
@@ -108,8 +105,8 @@ make_exec(struct graph *graph, const struct device_scope *scope, struct status *
         return -1;
     if (captures)
         return 0;
-    if (work->batch)
-        return work->batch->count == 0 ? 0 : graph_capture(&graph->exec, launch_batch, work->batch, status);
+    if (!work->plan)
+        return work->count == 0 ? 0 : graph_capture(&graph->exec, launch_batch, work, status);
     if (work->plan->n == 0 || work->plan->strided || device_temporary_bytes(work->plan))
         return 0;
     struct add_call call;
@@ -117,15 +114,20 @@ make_exec(struct graph *graph, const struct device_scope *scope, struct status *
     return graph_capture_add(&graph->exec, &call, status);
 }
 
-/* Opens a graph of work that points to `made`'s own plan or batch, or frees it. NULL: there was no memory for it. */
-static int
-open_graph(struct graph **opened, struct graph *made, struct status *status)
+int
+graph_open(struct graph **graph, const struct device_work *work, struct status *status)
 {
     struct device_scope scope;
-    *opened = NULL;
+    struct graph *made = calloc(1, sizeof *made);
+    *graph = NULL;
     if (!made)
         return status_set(status, STATUS_MEMORY, "there is no memory for a plan");
-    int result = device_enter(&scope, made->work.device, status);
+    made->work = *work;
+    if (work->plan) {
+        made->plan = *work->plan;
+        made->work = device_work_of(&made->plan);
+    }
+    int result = device_enter(&scope, work->device, status);
     if (result == 0) {
         result = make_exec(made, &scope, status);
         device_leave(&scope);
@@ -135,30 +137,8 @@ open_graph(struct graph **opened, struct graph *made, struct status *status)
         return -1;
     }
     pthread_mutex_init(&made->lock, NULL);
-    *opened = made;
+    *graph = made;
     return 0;
-}
-
-int
-graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
-{
-    struct graph *made = calloc(1, sizeof *made);
-    if (made) {
-        made->plan = *plan;
-        made->work = device_work_of_plan(&made->plan);
-    }
-    return open_graph(graph, made, status);
-}
-
-int
-graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status)
-{
-    struct graph *made = calloc(1, sizeof *made);
-    if (made) {
-        made->batch = *batch;
-        made->work = device_work_of_batch(&made->batch);
-    }
-    return open_graph(graph, made, status);
 }
 
 /* Takes the lock; false where another thread is launching the graph, perhaps into a full queue that waits for this
@@ -182,10 +162,10 @@ graph_run(struct graph *graph, struct status *status)
     bool captures; /* a graph cannot be launched then */
     int result = stream_any_captures(work->device, work->stream, work->join, work->joins, &captures, status);
     if (result == 0 && !captures && graph->exec && take_graph(graph)) {
-        result = device_queue(&scope, work, graph->exec, status);
+        result = device_queue(&scope, work, NULL, graph->exec, status);
         pthread_mutex_unlock(&graph->lock);
     } else if (result == 0)
-        result = work->batch ? device_add_batch(work->batch, status) : device_add(work->plan, status);
+        result = device_add(work, status);
     device_leave(&scope);
     return result;
 }

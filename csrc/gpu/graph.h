@@ -3,18 +3,16 @@
 #ifndef VECADD_GPU_GRAPH_H
 #define VECADD_GPU_GRAPH_H
 
-#include "base/plan.h"
 #include "base/status.h"
 #include "gpu/add.h"
 
 struct graph;
 
-/* Prepares a plan of ROUTE_DEVICE, or a batch with all that it points to. The operands' memory and the streams have to
- * stay as long as the graph is run. The caller closes it. Returns 0, or -1 with *status set and *graph NULL. */
-int graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status);
-int graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status);
+/* Prepares work; the graph has a copy of a plan, and what a batch points to stays. The operands' memory and the streams
+ * have to stay as long as the graph is run. The caller closes it. Returns 0, or -1 with *status set and *graph NULL. */
+int graph_open(struct graph **graph, const struct device_work *work, struct status *status);
 
-/* Queues the graph as device_add or device_add_batch does, after its own earlier runs, from any thread. Waits while
+/* Queues the graph as device_add does, after its own earlier runs, from any thread. Waits while
  * the stream's queue is full. Launches the kernels instead where another thread is launching the graph, and where the
  * stream captures: there they are ordered with the operands' other streams that capture too. Returns 0, or -1 with
  * *status set. */

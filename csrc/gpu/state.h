@@ -102,11 +102,11 @@ struct known_memory {
 };
 int device_find_memory(uintptr_t at, struct known_memory *found, struct status *status);
 
-/* Queues work (gpu/add.h) between the joins of its streams: its kernels, or their graph where that is not NULL. A plan
- * needs no temporary. */
+/* Queues work (gpu/add.h) between the joins of its streams: its kernels, or their graph where that is not NULL.
+ * `temporary`: what a plan's sum goes through; NULL: it needs none. */
 struct device_work;
-int device_queue(const struct device_scope *scope, const struct device_work *work, cudaGraphExec_t graph,
-                 struct status *status);
+int device_queue(const struct device_scope *scope, const struct device_work *work, void *temporary,
+                 cudaGraphExec_t graph, struct status *status);
 
 /* Sets *call to the kernel of a contiguous plan, on the plan's stream. */
 struct plan;
@@ -117,8 +117,7 @@ void device_add_call(const struct device_scope *scope, const struct plan *plan, 
 size_t device_temporary_bytes(const struct plan *plan);
 
 /* Queues a batch's launches alone on a stream of the current device; *queued says whether any launch was queued. */
-struct device_batch;
-cudaError_t batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued);
+cudaError_t batch_launch_all(const struct device_work *batch, cudaStream_t stream, bool *queued);
 
 /* Queues kernels on the stream, which captures, and makes no other call. */
 typedef cudaError_t graph_launches(const void *context, cudaStream_t stream);

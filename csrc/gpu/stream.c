@@ -282,16 +282,6 @@ stream_join(int device, void *before, void *after, struct status *status)
     return result;
 }
 
-/* `other` is the stream of the two that may be outside the capture. */
-static int
-join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
-{
-    bool takes_part = true;
-    if (in_capture && stream_captures(device, other, &takes_part, status) < 0)
-        return -1;
-    return takes_part ? stream_join(device, before, after, status) : 0;
-}
-
 static int
 wait_on_host(int device, void *stream, struct status *status)
 {
@@ -318,32 +308,34 @@ stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct
 }
 
 static int
-queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work, const void *context,
-              bool *queued, struct status *status)
+join_others(const struct stream_joins *joins, bool in_capture, bool back, struct status *status)
 {
-    bool in_capture = false;
-    if (count > 0 && stream_any_captures(device, stream, others, count, &in_capture, status) < 0)
-        return -1;
-    for (size_t i = 0; i < count; i++)
-        if (join_in(device, others[i], stream, others[i], in_capture, status) < 0)
+    for (size_t i = 0; i < joins->count; i++) {
+        void *const other = joins->others[i];
+        bool takes_part = true;
+        if (in_capture && stream_captures(joins->device, other, &takes_part, status) < 0)
             return -1;
-    if (work(context, queued, status) < 0)
-        return -1;
-    for (size_t i = 0; i < count; i++)
-        if (join_in(device, stream, others[i], others[i], in_capture, status) < 0)
+        if (takes_part &&
+            stream_join(joins->device, back ? joins->stream : other, back ? other : joins->stream, status) < 0)
             return -1;
+    }
     return 0;
 }
 
 int
-stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
-                     const void *context, struct status *status)
+stream_join_in(const struct stream_joins *joins, bool *in_capture, struct status *status)
 {
-    bool queued = false;
-    const int result = queue_between(device, stream, others, count, work, context, &queued, status);
-    if (result < 0 && queued)
-        stream_wait(stream);
-    return result;
+    *in_capture = false;
+    if (joins->count > 0 &&
+        stream_any_captures(joins->device, joins->stream, joins->others, joins->count, in_capture, status) < 0)
+        return -1;
+    return join_others(joins, *in_capture, false, status);
+}
+
+int
+stream_join_back(const struct stream_joins *joins, bool in_capture, struct status *status)
+{
+    return join_others(joins, in_capture, true, status);
 }
 
 /* Whether a caller that must not become part of a graph may queue work on a stream. */

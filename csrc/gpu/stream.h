@@ -71,16 +71,18 @@ int stream_home(int device, void *stream, struct kept_stream *kept, bool lasting
  * threads use too, the legacy default stream or vecadd's own: the capture goes on. */
 int stream_join(int device, void *before, void *after, struct status *status);
 
-/* Queues the work that `context` describes; sets *queued once any of it is queued. Returns 0, or -1 with *status
+/* Around work on `stream` that uses memory of others, the operands' streams. stream_join_in makes it wait for what is
+ * queued on each of them, stream_join_back makes each of them wait for it. In a capture, streams outside it are
+ * skipped: waiting for one would end the capture, and arrays have to be ready before it. Return 0, or -1 with *status
  * set. */
-typedef int stream_work(const void *context, bool *queued, struct status *status);
-
-/* Queues work on `stream` after what is queued on each of `others`, the operands' streams, and makes each of them wait
- * for it. Where a step fails, waits for the work already queued: incomplete joins order nothing, and the operands'
- * owners may free their memory at once. In a capture, streams outside it are skipped: waiting for one would end the
- * capture, and arrays have to be ready before it. Returns 0, or -1 with *status set. */
-int stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
-                         const void *context, struct status *status);
+struct stream_joins {
+    int device;
+    void *stream;
+    void *const *others;
+    size_t count;
+};
+int stream_join_in(const struct stream_joins *joins, bool *in_capture, struct status *status);
+int stream_join_back(const struct stream_joins *joins, bool in_capture, struct status *status);
 
 /* The stream on which to allocate and free memory for such work: one of `others` that captures, else `stream`. The
  * graph has to own the memory, but `stream` becomes part of the capture only when the work is queued, and a free on it
@@ -88,7 +90,7 @@ int stream_queue_between(int device, void *stream, void *const *others, size_t c
 int stream_of_memory(int device, void *stream, void *const *others, size_t count, void **found, struct status *status);
 
 /* stream_join for another library that is to work on an array: `consumer` waits for the array's home stream. A consumer
- * that captures does not wait for a stream outside, as in stream_queue_between; where the array `is_new`, made by this
+ * that captures does not wait for a stream outside, as in stream_join_in; where the array `is_new`, made by this
  * very call, the host does. */
 int stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct status *status);
 

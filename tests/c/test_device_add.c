@@ -123,9 +123,10 @@ TEST(threads_may_run_one_graph_at_once)
 {
     void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(DEVICE, 1);
     const struct plan plan = addition(x, one, x, stream);
+    const struct device_work work = device_work_of(&plan);
     struct graph *graph;
     struct status status;
-    CHECK(graph_of_plan(&graph, &plan, &status) == 0, "%s", status.text);
+    CHECK(graph_open(&graph, &work, &status) == 0, "%s", status.text);
     pthread_t threads[2];
     double_delay("cudaGraphLaunch", 200);
     for (int i = 0; i < 2; i++)
@@ -147,8 +148,8 @@ TEST(a_long_addition_of_a_batch_is_cut_into_pieces)
         host[i] = (uint8_t)(i % 251);
     CHECK(double_device_write(memory, host, n) == 0);
     const struct batch_add add = {.a = memory, .b = memory, .c = memory, .n = n, .component = COMPONENT_I8};
-    const struct device_batch batch = {.adds = &add, .count = 1};
-    CHECK(device_add_batch(&batch, &status) == 0, "%s", status.text);
+    const struct device_work batch = {.adds = &add, .count = 1};
+    CHECK(device_add(&batch, &status) == 0, "%s", status.text);
     CHECK(double_device_read(host, memory, n) == 0);
     size_t wrong = 0;
     for (size_t i = 0; i < n; i++)
@@ -196,7 +197,8 @@ add_with_overlap(struct status *status)
     CHECK(double_device_write(overlapping, host, sizeof host) == 0);
     struct plan plan = addition(overlapping, overlapping, (int32_t *)overlapping + 1, stream);
     plan.join[plan.joins++] = other;
-    if (check_nothing_is_written_later(plan.c, device_add(&plan, status), status) < 0)
+    const struct device_work work = device_work_of(&plan);
+    if (check_nothing_is_written_later(plan.c, device_add(&work, status), status) < 0)
         return -1;
     CHECK(double_device_read(found, plan.c, sizeof found) == 0);
     bool same = true;
@@ -221,7 +223,8 @@ add_by_a_plan(struct status *status)
     struct plan plan = addition(a, b, c, stream);
     struct graph *graph;
     plan.join[plan.joins++] = other;
-    if (graph_of_plan(&graph, &plan, status) < 0) {
+    const struct device_work work = device_work_of(&plan);
+    if (graph_open(&graph, &work, status) < 0) {
         CHECK(graph == NULL);
         return -1;
     }
@@ -230,22 +233,22 @@ add_by_a_plan(struct status *status)
 
 static struct batch_add halves[2];
 
-static struct device_batch
+static struct device_work
 batch_of_halves(void)
 {
     for (int i = 0; i < 2; i++) {
         const size_t first = (size_t)i * (N / 2) * sizeof(int32_t);
         halves[i] = (struct batch_add){(char *)a + first, (char *)b + first, (char *)c + first, N / 2, COMPONENT_I32};
     }
-    return (struct device_batch){
+    return (struct device_work){
         .adds = halves, .count = 2, .device = DEVICE, .stream = stream, .join = &other, .joins = 1};
 }
 
 static int
 add_as_a_batch(struct status *status)
 {
-    const struct device_batch batch = batch_of_halves();
-    const int result = check_nothing_is_written_later(c, device_add_batch(&batch, status), status);
+    const struct device_work batch = batch_of_halves();
+    const int result = check_nothing_is_written_later(c, device_add(&batch, status), status);
     CHECK(result < 0 || has_values(c, 4, 6));
     return result;
 }
@@ -253,9 +256,9 @@ add_as_a_batch(struct status *status)
 static int
 add_as_a_planned_batch(struct status *status)
 {
-    const struct device_batch batch = batch_of_halves();
+    const struct device_work batch = batch_of_halves();
     struct graph *graph;
-    return graph_of_batch(&graph, &batch, status) < 0 ? -1 : run_and_close(graph, status);
+    return graph_open(&graph, &batch, status) < 0 ? -1 : run_and_close(graph, status);
 }
 
 TEST(every_failure_is_told_and_leaves_nothing)

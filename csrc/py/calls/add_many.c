@@ -254,24 +254,24 @@ add_many_prepare(struct module_state *state, const struct add_arguments *argumen
     return -1;
 }
 
-struct device_batch
+struct device_work
 work_of_pairs(const struct pairs *pairs)
 {
-    return (struct device_batch){.adds = pairs->adds,
-                                 .count = pairs->add_count,
-                                 .device = pairs->device,
-                                 .stream = pairs->stream,
-                                 .join = pairs->join,
-                                 .joins = pairs->joins};
+    return (struct device_work){.adds = pairs->adds,
+                                .count = pairs->add_count,
+                                .device = pairs->device,
+                                .stream = pairs->stream,
+                                .join = pairs->join,
+                                .joins = pairs->joins};
 }
 
 static int
 run_on_device(struct module_state *state, const struct pairs *pairs, struct graph *graph)
 {
-    const struct device_batch batch = work_of_pairs(pairs);
+    const struct device_work work = work_of_pairs(pairs);
     struct status status;
     /* A launch may wait, as in add.c, and so may the graph's lock. */
-    int failed = WITHOUT_GIL(graph ? graph_run(graph, &status) : device_add_batch(&batch, &status));
+    int failed = WITHOUT_GIL(graph ? graph_run(graph, &status) : device_add(&work, &status));
     if (failed)
         status_raise(state, &status);
     else

@@ -10,7 +10,7 @@
 int add_many_prepare(struct module_state *state, const struct add_arguments *arguments, struct pairs *pairs);
 
 /* The work to queue on the device. It points into the pairs. */
-struct device_batch work_of_pairs(const struct pairs *pairs);
+struct device_work work_of_pairs(const struct pairs *pairs);
 
 /* Adds; may be repeated where every pair has an out. `module` is vecadd._core; `graph` is of work_of_pairs, or NULL.
  * Returns 0, or -1 with an exception set. */

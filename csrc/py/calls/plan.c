@@ -242,7 +242,7 @@ check_memory_stays(struct module_state *state, const struct add_arguments *argum
 static int
 open_graph(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
 {
-    const struct device_batch batch = work_of_pairs(&self->pairs);
+    const struct device_work work = self->of_lists ? work_of_pairs(&self->pairs) : device_work_of(&self->call.plan);
     struct status status;
     if (self->of_lists ? self->pairs.count == 0 || self->pairs.place == PLACE_HOST
                        : self->call.kind != CALL_PLANNED || self->call.plan.route != ROUTE_DEVICE)
@@ -252,9 +252,7 @@ open_graph(struct plan_object *self, struct module_state *state, const struct ad
     /* Once for all runs: it takes effect whenever the memory is freed. */
     if ((self->of_lists ? add_many_record(state, &self->pairs) : record_operands(&self->call)) < 0)
         return -1;
-    const int failed = WITHOUT_GIL(self->of_lists ? graph_of_batch(&self->graph, &batch, &status)
-                                                  : graph_of_plan(&self->graph, &self->call.plan, &status));
-    return failed ? fail_with(state, &status) : 0;
+    return WITHOUT_GIL(graph_open(&self->graph, &work, &status)) < 0 ? fail_with(state, &status) : 0;
 }
 
 static int

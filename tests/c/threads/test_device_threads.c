@@ -118,10 +118,11 @@ add_twice(struct worker *worker)
                         .stream = run};
     for (int i = 0; i < 3; i++)
         join(&plan, streams[i]);
+    const struct device_work work = device_work_of(&plan);
     struct status status;
-    CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+    CHECK(device_add(&work, &status) == 0, "%s", status.text);
     plan.b = plan.c;
-    CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+    CHECK(device_add(&work, &status) == 0, "%s", status.text);
     device_buffer_drop(blocks[0]);
     drop_after(blocks[1], run);
     CHECK(device_copy_out(worker->device, streams[2], got, plan.c, n * sizeof *got, &status) == 0, "%s", status.text);
