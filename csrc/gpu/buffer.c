@@ -177,7 +177,6 @@ void
 device_buffers_release(void)
 {
     device_buffers_settle();
-    device_parked_release();
     for (int i = 0; i < KEPT_BLOCKS; i++) {
         if (!kept_open(NULL, 1))
             return;

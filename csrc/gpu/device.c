@@ -82,22 +82,18 @@ table_make(struct device_table **made, struct status *status)
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGetDeviceCount");
 
-    void *attributes, *get_current, *set_current, *retain;
-    if (driver_function("cuPointerGetAttributes", 7000, &attributes, status) < 0 ||
-        driver_function("cuCtxGetCurrent", 4000, &get_current, status) < 0 ||
-        driver_function("cuCtxSetCurrent", 4000, &set_current, status) < 0 ||
-        driver_function("cuDevicePrimaryCtxRetain", 7000, &retain, status) < 0)
+    struct driver driver;
+    if (driver_function("cuPointerGetAttributes", 7000, (void **)&driver.attributes, status) < 0 ||
+        driver_function("cuCtxGetCurrent", 4000, (void **)&driver.get_current, status) < 0 ||
+        driver_function("cuCtxSetCurrent", 4000, (void **)&driver.set_current, status) < 0 ||
+        driver_function("cuDevicePrimaryCtxRetain", 7000, (void **)&driver.retain, status) < 0)
         return -1;
 
     struct device_table *table = calloc(1, sizeof *table + (size_t)count * sizeof *table->state);
     if (!table)
         return status_set(status, STATUS_MEMORY, "there is no memory for the table of %d GPUs", count);
     table->count = count;
-    table->driver =
-        (struct driver){.attributes = (CUresult(*)(unsigned, CUpointer_attribute *, void **, CUdeviceptr))attributes,
-                        .get_current = (CUresult(*)(CUcontext *))get_current,
-                        .set_current = (CUresult(*)(CUcontext))set_current,
-                        .retain = (CUresult(*)(CUcontext *, CUdevice))retain};
+    table->driver = driver;
     for (int i = 0; i < count; i++)
         pthread_mutex_init(&table->state[i].lock, NULL);
     *made = table;
@@ -499,21 +495,6 @@ device_find_memory(uintptr_t at, struct known_memory *found, struct status *stat
         return -1;
     return cuda_result(status, table->driver.attributes(sizeof names / sizeof *names, names, values, at),
                        "cuPointerGetAttributes");
-}
-
-void
-device_pools_trim(void)
-{
-    struct device_table *table = runtime_cuda_usable() ? atomic_load(&runtime.devices) : NULL;
-    for (int i = 0; table && i < table->count; i++) {
-        struct device_scope scope;
-        struct status ignored;
-        if (!atomic_load(&table->state[i].ready) || !table->state[i].pool ||
-            device_enter_relaxed(&scope, i, &ignored) < 0)
-            continue;
-        device_ignore(cudaMemPoolTrimTo(scope.state->pool, 0));
-        device_leave(&scope);
-    }
 }
 
 int

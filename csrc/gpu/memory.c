@@ -19,29 +19,22 @@ struct in_use {
 static struct in_use device_in_use, pinned_in_use;
 
 static void
-count_add(struct in_use *use, size_t bytes)
+count(struct in_use *use, size_t bytes, int blocks)
 {
-    atomic_fetch_add(&use->bytes, bytes);
-    atomic_fetch_add(&use->blocks, 1);
-}
-
-static void
-count_remove(struct in_use *use, size_t bytes)
-{
-    atomic_fetch_sub(&use->bytes, bytes);
-    atomic_fetch_sub(&use->blocks, 1);
+    atomic_fetch_add(&use->bytes, blocks < 0 ? -bytes : bytes);
+    atomic_fetch_add(&use->blocks, (size_t)blocks);
 }
 
 void
 device_in_use_add(size_t bytes)
 {
-    count_add(&device_in_use, bytes);
+    count(&device_in_use, bytes, 1);
 }
 
 void
 device_in_use_remove(size_t bytes)
 {
-    count_remove(&device_in_use, bytes);
+    count(&device_in_use, bytes, -1);
 }
 
 struct memory_counts
@@ -129,15 +122,16 @@ give_parked_back(const struct device_scope *scope)
 }
 
 void
-device_parked_release(void)
+device_pools_trim(void)
 {
     struct device_scope scope;
     for (int device = 0; runtime_cuda_usable() && device < device_count_if_known(); device++) {
         const struct device_state *state = device_state_if_started(device);
-        if (!state || !atomic_load(&state->parked) || !device_enter_to_release(&scope, device))
+        if (!state || !state->pool || !device_enter_to_release(&scope, device))
             continue;
         const enum cudaStreamCaptureMode before = capture_mode_relax();
         give_parked_back(&scope);
+        device_ignore(cudaMemPoolTrimTo(state->pool, 0));
         capture_mode_restore(before);
         device_leave(&scope);
     }
@@ -207,7 +201,7 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
 
     const int result = pool_allocate(&scope, stream, bytes, memory, status);
     if (result == 0)
-        count_add(&device_in_use, bytes);
+        count(&device_in_use, bytes, 1);
     device_leave(&scope);
     return result;
 }
@@ -234,7 +228,7 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
     cudaError_t error = cudaHostAlloc(&made, bytes ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped);
     if (error == cudaSuccess) {
         memset(made, 0, bytes);
-        count_add(&pinned_in_use, bytes);
+        count(&pinned_in_use, bytes, 1);
         *memory = made;
     } else {
         device_status(status, error, "cudaHostAlloc");
@@ -254,7 +248,7 @@ pinned_release(void *memory, size_t bytes)
     struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
-    count_remove(&pinned_in_use, bytes);
+    count(&pinned_in_use, bytes, -1);
     if (device_enter_any(&scope, &ignored) < 0 && device_enter_any(&scope, &ignored) < 0)
         return;
     device_ignore(cudaFreeHost(memory));
@@ -271,35 +265,20 @@ finish(const struct device_scope *scope, cudaStream_t stream, int result, bool w
     return result;
 }
 
-static int
-copy(int device, cudaStream_t stream, void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
-     bool wait, struct status *status)
+int
+device_copy(int device, void *stream, enum device_copy_way way, void *target, const void *source, size_t bytes,
+            struct status *status)
 {
+    static const enum cudaMemcpyKind kinds[] = {[COPY_IN] = cudaMemcpyHostToDevice,
+                                                [COPY_OUT] = cudaMemcpyDeviceToHost,
+                                                [COPY_WITHIN] = cudaMemcpyDeviceToDevice};
     struct device_scope scope;
     if (bytes == 0)
         return 0;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    return finish(&scope, stream, CUDA_CALL(status, cudaMemcpyAsync, target, source, bytes, kind, stream), wait,
-                  status);
-}
-
-int
-device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
-{
-    return copy(device, stream, target, source, bytes, cudaMemcpyHostToDevice, true, status);
-}
-
-int
-device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
-{
-    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToHost, true, status);
-}
-
-int
-device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
-{
-    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToDevice, false, status);
+    const int result = CUDA_CALL(status, cudaMemcpyAsync, target, source, bytes, kinds[way], stream);
+    return finish(&scope, stream, result, way != COPY_WITHIN, status);
 }
 
 int

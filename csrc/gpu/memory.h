@@ -18,7 +18,7 @@ void device_free(int device, void *stream, void *memory);
 
 /* Memory that queued work may still use, though no stream can be ordered after that work: it is on a non-blocking
  * stream whose handle may be dead (stream.h). The memory is given back after a wait for the whole device, which takes
- * place in device_parked_release, when an allocation finds no room, and in the first allocation after more than an
+ * place in device_pools_trim, when an allocation finds no room, and in the first allocation after more than an
  * eighth of the device's memory, which is what the pool keeps, is parked. */
 struct parked_memory {
     struct parked_memory *next;
@@ -29,9 +29,6 @@ struct parked_memory {
 
 /* False where the device cannot be entered. Makes no CUDA call that waits, unless the device was never used before. */
 bool device_park(int device, struct parked_memory *parked);
-
-/* Waits for the devices that have parked memory. */
-void device_parked_release(void);
 
 /* Waits for all that is queued on the device, on any stream, and ends no capture. False where that fails. */
 bool device_wait(int device);
@@ -45,18 +42,18 @@ void device_in_use_remove(size_t bytes);
 int pinned_allocate(size_t bytes, void **memory, struct status *status);
 void pinned_release(void *memory, size_t bytes);
 
-/* Copies between host and device memory on `stream`; copy_out returns when the bytes have arrived, copy_in when the
- * host memory may be changed again. Both wait, so the caller has no lock. */
-int device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
-int device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
+/* Copies from host memory, to host memory, or within one device, on `stream`. Returns when the bytes have arrived, or,
+ * of COPY_IN, when the host memory may be changed again; both wait, so the caller has no lock. COPY_WITHIN queues the
+ * copy, and waits only while the stream's queue is full. */
+enum device_copy_way { COPY_IN, COPY_OUT, COPY_WITHIN };
+int device_copy(int device, void *stream, enum device_copy_way way, void *target, const void *source, size_t bytes,
+                struct status *status);
 
-/* Fills memory of one device; waits as the copies above do. */
+/* Fills memory of one device; waits as a copy does. */
 int device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status);
 
-/* Queues a copy within one device; waits only while the stream's queue is full. */
-int device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
-
-/* Gives the unused memory of the devices' pools back to the system. Never fails. Skips devices that this process has
+/* Gives parked memory back, after a wait for its device, and the unused memory of the devices' pools to the system.
+ * Never fails. Skips devices that this process has
  * not used, and every device in a forked child. */
 void device_pools_trim(void);
 

@@ -46,7 +46,7 @@ make_blockade(struct blockade *blockade, int device, const void *sum, struct sta
         return device_status(status, error, "cudaHostAlloc");
     blockade->here = (unsigned *)(blockade->flags + 1);
     memset(blockade->flags, 0, sizeof *blockade->flags + blockade->blocks * sizeof *blockade->here);
-    return device_copy_out(device, NULL, blockade->copies[COPY_OF_SUM], sum, blockade->bytes, status);
+    return device_copy(device, NULL, COPY_OUT, blockade->copies[COPY_OF_SUM], sum, blockade->bytes, status);
 }
 
 static bool
@@ -147,7 +147,7 @@ rest(struct status *status)
 static int
 copy(const struct trial *trial, void *target, const void *source, size_t bytes, struct status *status)
 {
-    return device_copy(trial->device, NULL, target, source, bytes, status);
+    return device_copy(trial->device, NULL, COPY_WITHIN, target, source, bytes, status);
 }
 
 /* What is in a and b until the GPU comes to the call, and poison everywhere else. */
@@ -193,7 +193,7 @@ make(struct trial *trial, const struct device_scope *scope, struct status *statu
     for (int i = 0; i < COUNTS; i++)
         clear[i].first = ULLONG_MAX;
     if (pool_allocate(scope, NULL, sizeof clear, &trial->counts, status) < 0 ||
-        device_copy_in(trial->device, NULL, trial->counts, clear, sizeof clear, status) < 0)
+        device_copy(trial->device, NULL, COPY_IN, trial->counts, clear, sizeof clear, status) < 0)
         return -1;
     cudaError_t error = cudaEventCreate((cudaEvent_t *)&trial->begin);
     if (error == cudaSuccess)
@@ -310,7 +310,7 @@ count_of(const struct trial *trial, const struct comparison *found)
 static int
 fetch(const struct trial *trial, struct comparison found[COUNTS], struct status *status)
 {
-    return device_copy_out(trial->device, NULL, found, trial->counts, COUNTS * sizeof *found, status);
+    return device_copy(trial->device, NULL, COPY_OUT, found, trial->counts, COUNTS * sizeof *found, status);
 }
 
 /* When the sum that was missing comes, if it does: where another stream makes it, and where another thread queues it.

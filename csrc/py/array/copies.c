@@ -37,9 +37,10 @@ copy_out(struct module_state *state, const struct device_array *from, void *stre
     size_t bytes = device_array_nbytes(from);
     if (bytes == 0)
         return 0;
-    int failed = WITHOUT_GIL(stream_check_device(from->device, stream, &status) < 0 ||
-                             stream_join(from->device, device_array_home(from), stream, &status) < 0 ||
-                             device_copy_out(from->device, stream, PyArray_DATA(to), from->data, bytes, &status) < 0);
+    int failed =
+        WITHOUT_GIL(stream_check_device(from->device, stream, &status) < 0 ||
+                    stream_join(from->device, device_array_home(from), stream, &status) < 0 ||
+                    device_copy(from->device, stream, COPY_OUT, PyArray_DATA(to), from->data, bytes, &status) < 0);
     return failed ? fail_with(state, &status) : 0;
 }
 
@@ -194,8 +195,8 @@ device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
     if (!self->contiguous)
         return gather(self, copy);
     struct status status;
-    int failed = WITHOUT_GIL(device_copy(self->device, home.stream, ((struct device_array *)copy)->data, self->data,
-                                         device_array_nbytes(self), &status));
+    int failed = WITHOUT_GIL(device_copy(self->device, home.stream, COPY_WITHIN, ((struct device_array *)copy)->data,
+                                         self->data, device_array_nbytes(self), &status));
     if (!failed)
         return copy;
     Py_DECREF(copy);
@@ -230,7 +231,7 @@ copy_of(struct module_state *state, int device, enum dtype dtype, PyArrayObject 
     const struct device_array *array = (const struct device_array *)copy;
     struct status status;
     int failed = WITHOUT_GIL(
-        device_copy_in(device, NULL, array->data, PyArray_DATA(source), device_array_nbytes(array), &status));
+        device_copy(device, NULL, COPY_IN, array->data, PyArray_DATA(source), device_array_nbytes(array), &status));
     if (!failed)
         return copy;
     Py_DECREF(copy);

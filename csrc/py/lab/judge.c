@@ -251,10 +251,10 @@ repeat_row(const struct device_array *base, const struct device_array *target, P
     unsigned char *to = (unsigned char *)target->data + (size_t)row * bytes;
     const unsigned char *from = (const unsigned char *)base->data + (size_t)row * period;
     size_t done = period < bytes ? period : bytes;
-    int failed = device_copy(base->device, device_array_home(base), to, from, done, status);
+    int failed = device_copy(base->device, device_array_home(base), COPY_WITHIN, to, from, done, status);
     while (failed == 0 && done < bytes) {
         const size_t more = done < bytes - done ? done : bytes - done;
-        failed = device_copy(base->device, device_array_home(base), to + done, to, more, status);
+        failed = device_copy(base->device, device_array_home(base), COPY_WITHIN, to + done, to, more, status);
         done += more;
     }
     return failed;

@@ -79,7 +79,8 @@ operand(struct worker *worker, void *stream, const int32_t *host, size_t n)
 {
     struct status status;
     struct device_buffer *block = take(worker, stream, n * sizeof *host);
-    CHECK(device_copy_in(worker->device, stream, device_buffer_memory(block), host, n * sizeof *host, &status) == 0,
+    CHECK(device_copy(worker->device, stream, COPY_IN, device_buffer_memory(block), host, n * sizeof *host, &status) ==
+              0,
           "%s", status.text);
     return block;
 }
@@ -125,7 +126,8 @@ add_twice(struct worker *worker)
     CHECK(device_add(&work, &status) == 0, "%s", status.text);
     device_buffer_drop(blocks[0]);
     drop_after(blocks[1], run);
-    CHECK(device_copy_out(worker->device, streams[2], got, plan.c, n * sizeof *got, &status) == 0, "%s", status.text);
+    CHECK(device_copy(worker->device, streams[2], COPY_OUT, got, plan.c, n * sizeof *got, &status) == 0, "%s",
+          status.text);
     bool right = true;
     for (size_t i = 0; i < n; i++)
         right = right && got[i] == 2 * a[i] + b[i];
@@ -162,6 +164,7 @@ TEST(sums_are_right_and_all_memory_comes_back)
     for (int i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
     device_buffers_release();
+    device_pools_trim();
     for (int device = 0; device < DEVICES; device++)
         double_synchronize(device);
     CHECK(double_faults() == 0);

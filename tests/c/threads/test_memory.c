@@ -57,7 +57,7 @@ TEST(parked_memory_goes_back_after_all_that_the_device_has_queued)
     CHECK(double_stream_destroy(stream) == 0);
     CHECK(device_park(1, parked) && device_park(1, parked_block()));
     CHECK(live_now().device_blocks == 2);
-    device_parked_release();
+    device_pools_trim();
     double_synchronize(1);
     CHECK(live_now().device_blocks == 0 && double_faults() == 0 && cudaGetLastError() == cudaSuccess);
 }
@@ -68,10 +68,10 @@ TEST(parked_memory_stays_where_the_device_cannot_be_waited_for)
     CHECK(device_park(1, parked_block()));
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         double_fail(calls[i], 1, cudaErrorUnknown, 0);
-        device_parked_release();
+        device_pools_trim();
         CHECK(live_now().device_blocks >= 1, "%s", calls[i]);
     }
-    device_parked_release();
+    device_pools_trim();
     double_synchronize(1);
     CHECK(live_now().device_blocks == 1 && cudaGetLastError() == cudaSuccess); /* that of the cudaFree that failed */
 }
