@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import simulated_fleet as simulated
 from conftest import child_environment
 
 from vecadd import _machine, cli
@@ -15,8 +16,8 @@ from vecadd.bench import machine, probes, timing
 from vecadd.check import findings, measure, outputs
 from vecadd.check.findings import make_figure
 from vecadd.check.measure import GROUPS, expect
-from vecadd.figures import CHECK, CHECK_VERSION, Figure
 from vecadd.figures import Check as CheckRun
+from vecadd.figures import Figure
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -43,28 +44,9 @@ def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
     found = []
     for kind, name, value in figures.values():
         where = "host" if kind == "host" else "gpu 0 to gpu 1" if kind == "pair" else "gpu 0"
-        found.append(row_of_check(f"{GROUPS.get(kind, kind)}/{where}/{name}", value))
-    path.write_text(json.dumps(content_of_check(found)))
+        found.append(simulated.finding(f"{GROUPS.get(kind, kind)}/{where}/{name}", value))
+    path.write_text(json.dumps(simulated.content("there", found)))
     return path
-
-
-def row_of_check(id: str, value: float | None, unit: str = "GB/s", severity: str = "pass") -> dict[str, Any]:
-    return {"id": id, "measurement": "it", "severity": severity, "value": value, "unit": unit}
-
-
-def content_of_check(findings: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
-    """What a file of a check has at least."""
-    return {
-        "schema": CHECK,
-        "schema_version": CHECK_VERSION,
-        "status": "passed",
-        "host": "there",
-        "time": "2026-11-01T12:00:00+00:00",
-        "machine": {"machine": "elsewhere"},
-        "machine_type": "a machine",
-        "findings": findings,
-        **changed,
-    }
 
 
 def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:

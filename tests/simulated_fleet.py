@@ -12,6 +12,7 @@ from math import exp
 from random import Random
 from typing import Any
 
+from vecadd.figures import CHECK, CHECK_VERSION
 from vecadd.fleet.outliers import Cause
 
 GPUS = 8
@@ -110,40 +111,45 @@ def fleet(count: int, seed: int, faults: Faults | None = None, day: int = 1) -> 
                 for place in ((host, ""), (host, where)):
                     share = (faults or {}).get(place, lambda *_: 1.0)(measurement.name, measurement.unit)
                     value *= share if measurement.unit in ("GB/s", "lanes") else 1 / share
-                findings.append(finding(identifier, measurement.name, where, value, measurement.unit))
-        found.append(content(host, findings, "8 x A100" if other else "8 x H200", day))
+                findings.append(finding(identifier, value, measurement.unit))
+        machine_type = "8 x A100" if other else "8 x H200"
+        found.append(content(host, findings, machine_type=machine_type, time=f"2026-11-{day:02}T12:00:00+00:00"))
     return found
 
 
-def finding(identifier: str, measurement: str, where: str, value: float | None, unit: str) -> dict[str, Any]:
-    interval = None if value is None else [0.99 * value, 1.01 * value]
+def finding(id: str, value: float | None, unit: str = "GB/s", **changed: Any) -> dict[str, Any]:
+    """A finding that passes."""
+    _, where, measurement = id.split("/", 2)
     return {
-        "id": identifier,
+        "id": id,
         "measurement": measurement,
         "where": where,
         "severity": "pass",
         "value": value,
         "unit": unit,
-        "interval": interval,
+        "interval": None if value is None else [0.99 * value, 1.01 * value],
         "expected": None,
         "source": "made up",
         "meaning": "",
         "next": "",
+        **changed,
     }
 
 
-def content(host: str, findings: list[dict[str, Any]], machine_type: str = "8 x H200", day: int = 1) -> dict[str, Any]:
+def content(host: str, findings: list[dict[str, Any]], **changed: Any) -> dict[str, Any]:
+    """The file of a machine's check."""
     return {
-        "schema": "vecadd-check",
-        "schema_version": 2,
+        "schema": CHECK,
+        "schema_version": CHECK_VERSION,
         "status": "passed",
         "host": host,
-        "time": f"2026-11-{day:02}T12:00:00+00:00",
-        "vecadd": "0.1.0",
-        "machine": {},
-        "machine_type": machine_type,
+        "time": "2026-11-01T12:00:00+00:00",
+        "vecadd": {"version": "0.1.0", "commit": None},
+        "machine": {"machine": "elsewhere"},
+        "machine_type": "8 x H200",
         "findings": findings,
         "conditions": {},
+        **changed,
     }
 
 

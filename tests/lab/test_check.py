@@ -103,7 +103,12 @@ def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
     monkeypatch: pytest.MonkeyPatch, check: Check, without_gpu: None
 ) -> None:
     asked: list[str] = []
-    for module, name in ((machine, "conditions_now"), (command, "info"), (measure, "measure_round")):
+    for module, name in (
+        (machine, "conditions_now"),
+        (command, "info"),
+        (measure, "measure_round"),
+        (machine, "conditions_since"),
+    ):
         real = getattr(module, name)
 
         def watched(*arguments: Any, name: str = name, real: Any = real) -> Any:
@@ -112,7 +117,7 @@ def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
 
         monkeypatch.setattr(module, name, watched)
     check()
-    assert asked[:3] == ["conditions_now", "info", "measure_round"]
+    assert asked == ["conditions_now", "info", "measure_round", "conditions_since", "conditions_now"]
 
 
 @pytest.mark.parametrize("kind", ["link", "device", "launch"])
@@ -144,8 +149,13 @@ def test_a_wrong_sum_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,
 ) -> None:
+    """And is not measured again: it is wrong once and for all."""
+    calls, real = [], measure.MEASUREMENTS["host"]
+    monkeypatch.setattr(measure, "ENOUGH", 3)
+    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": lambda *given: (calls.append(1), real(*given))})
     monkeypatch.setattr("vecadd.bench.contestants._core.add", lambda a, b, out: out)
     status, content = check()
+    assert calls == [1]
     assert (status, content["status"]) == (1, "failed")
     row = of_id(content, STREAMING)
     assert (row["severity"], row["value"]) == ("critical", None)
@@ -167,21 +177,17 @@ def test_a_gpu_that_fails_leaves_the_hosts_rows(device: int, double: Any, check:
 
 
 def test_a_check_meets_its_own_file_again(without_gpu: None, check: Check, tmp_path: Path) -> None:
+    """What another file has besides is expected too."""
     check()
     kept = (tmp_path / "check.json").rename(tmp_path / "first.json")
-    _, content = check("--expect", str(kept))
+    other = earlier(tmp_path / "other.json", kernel=("launch", "empty kernel", 1.0))
+    _, content = check("--expect", str(kept), "--expect", str(other))
+    assert of_id(content, "launch/gpu 0/empty kernel")["source"] == str(other)
     first = json.loads(kept.read_text())
     streaming, small = (of_id(first, id)["value"] for id in (STREAMING, SMALL))
     assert of_id(content, STREAMING)["expected"] == [pytest.approx(0.8 * streaming), None]
     assert of_id(content, SMALL)["expected"] == [None, pytest.approx(small / 0.8)]
     assert {of_id(content, id)["source"] for id in (STREAMING, SMALL)} == {str(kept)}
-
-
-def test_a_run_of_several_files_is_one_expectation(without_gpu: None, check: Check, tmp_path: Path) -> None:
-    one = earlier(tmp_path / "one.json", streaming=EASY["streaming"])
-    other = earlier(tmp_path / "other.json", small=EASY["small"])
-    status, content = check("--expect", str(one), "--expect", str(other))
-    assert (status, [of_id(content, id)["source"] for id in (STREAMING, SMALL)]) == (0, [str(one), str(other)])
 
 
 @pytest.mark.parametrize(
@@ -204,14 +210,16 @@ def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys
     assert printed.err.startswith(f"vecadd check: {tmp_path}/old.json ")
 
 
-def test_a_missing_file_is_named(capsys: Any) -> None:
-    assert cli.main(["check", "--expect", "/nowhere/x.json"]) == 2
-    assert capsys.readouterr().err == "vecadd check: /nowhere/x.json: No such file or directory\n"
-
-
-def test_a_memory_to_soak_without_a_soak_is_status_2(capsys: Any) -> None:
-    assert cli.main(["check", "--soak-memory", "host"]) == 2
-    assert "--soak-memory is for --soak MINUTES, which is not given" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--expect", "/nowhere/x.json"], "/nowhere/x.json: No such file or directory\n"),
+        (["--soak-memory", "host"], "--soak-memory is for --soak MINUTES, which is not given"),
+    ],
+)
+def test_what_cannot_be_asked_is_status_2(options: list[str], said: str, capsys: Any) -> None:
+    assert cli.main(["check", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"vecadd check: {said}")
 
 
 # What this machine cannot run
@@ -298,19 +306,6 @@ def test_what_would_fail_the_machine_is_measured_again(
         assert "One measurement was 50 % below the least that passes, and the median of 3 passes" in row["meaning"]
 
 
-def test_a_wrong_sum_is_wrong_the_first_time(without_gpu: None, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def rows(measured: Measured, time: Any, gpu: int) -> None:
-        calls.append(gpu)
-        measured.add("host", "add 2^14", None, "add: wrong result: element 0 is 1, not 2")
-
-    monkeypatch.setattr(measure, "MEASUREMENTS", {"host": rows})
-    monkeypatch.setattr(measure, "ENOUGH", 3)
-    assert check()[0] == 1
-    assert calls == [0]
-
-
 def test_a_simd_level_that_there_is_not_fails_no_machine(
     without_gpu: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -351,38 +346,25 @@ def test_of_several_files_that_cannot_be_written_the_first_is_named(
     assert capsys.readouterr().err == "vecadd check: a: No space left on device\n"
 
 
-def test_an_interrupt_keeps_the_rounds_before_it(
-    without_gpu: None, check: Check, monkeypatch: pytest.MonkeyPatch, capsys: Any
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_an_interrupt_keeps_the_rounds_before_it_and_begins_no_soak(
+    rounds: int, without_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    real, rounds = measure.measure_round, iter([True, False])
+    real, left = measure.measure_round, iter(range(rounds))
 
     def round_of(*arguments: Any) -> None:
-        if not next(rounds):
+        if next(left, None) is None:
             raise KeyboardInterrupt
         real(*arguments)
 
     monkeypatch.setattr(measure, "measure_round", round_of)
-    status, content = check("--minutes", "1")
-    assert (status, content["machine"]["rounds"], content["machine"]["interrupted"]) == (130, 1, True)
-    assert capsys.readouterr().out.endswith("\ninterrupted: whole rounds that count: 1\n")
-
-
-def test_an_interrupted_check_begins_no_soak(without_gpu: None, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = itertools.count()
-
-    def round_of(*arguments: Any) -> None:
-        if next(rounds):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(measure, "measure_round", round_of)
     monkeypatch.setattr(soak, "soak", lambda *arguments: pytest.fail("soaked"))
-    assert check("--minutes", "9", "--soak", "9")[0] == 130
-
-
-def test_an_interrupt_of_the_first_round_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    def round_of(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(measure, "measure_round", round_of)
-    assert cli.main(["check"]) == 130
-    assert capsys.readouterr() == ("", "vecadd check: interrupted\n")
+    file = tmp_path / "check.json"
+    assert cli.main(["check", "--minutes", "9", "--soak", "9", "--json", str(file)]) == 130
+    printed = capsys.readouterr()
+    if rounds:
+        found = json.loads(file.read_text())["machine"]
+        assert (found["rounds"], found["interrupted"]) == (1, True)
+        assert printed.out.endswith("\ninterrupted: whole rounds that count: 1\n")
+    else:
+        assert (printed, file.exists()) == (("", "vecadd check: interrupted\n"), False)

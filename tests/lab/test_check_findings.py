@@ -3,32 +3,19 @@
 import json
 import math
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import (
-    EASY,
-    H200,
-    QUIET,
-    Check,
-    content_of_check,
-    earlier,
-    figure_of,
-    measured_of,
-    of_id,
-    row_of_check,
-    this_machine,
-)
+import simulated_fleet as simulated
+from checks import H200, QUIET, earlier, figure_of, measured_of, this_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vecadd.bench import machine
 from vecadd.bench.contestants import numpy_add
 from vecadd.bench.timing import Samples
-from vecadd.check import expected, findings, measure, topology
+from vecadd.check import expected, findings, measure
 from vecadd.check.findings import find_severity, make_figure
 from vecadd.check.measure import Measured, find_bound, find_measured, show_title
 from vecadd.check.outputs import status_of
@@ -40,10 +27,10 @@ pytestmark = pytest.mark.no_native
 LINK = figure_of("link", "generation", 5.0, passes=(5.0, 1.0)), figure_of("link", "width", 16.0, passes=(16.0, 1.0))
 
 
-def said(*figures: Figure, load: float = 0.1, rounds: int = 2) -> list[Figure]:
+def said(*figures: Figure, rounds: int = 2, **conditions: Any) -> list[Figure]:
     """All that is said of a machine with an H200."""
     here = replace(this_machine(), gpus=(H200,))
-    return findings.find_all(here, QUIET | {"load_average": load}, measured_of(*figures), rounds=rounds)
+    return findings.find_all(here, QUIET | conditions, measured_of(*figures), rounds=rounds)
 
 
 def test_a_link_that_is_not_reported_is_unknown() -> None:
@@ -100,7 +87,7 @@ RATE, TIME = (100.0, 0.9), (1.0, 0.5)  # 90 GB/s and 2 s pass
     ],
 )
 def test_how_severe_a_figure_is(figure: Figure, load: float, severity: str) -> None:
-    found = said(*LINK, figure, load=load, rounds=1)
+    found = said(*LINK, figure, load_average=load, rounds=1)
     (its,) = (each for each in found if each.name == figure.name)
     assert (its.severity, its.value) == (severity, figure.value)
     assert status_of(found) == {"critical": "failed", "unknown": "unknown"}.get(severity, "passed")
@@ -192,103 +179,35 @@ def test_without_a_figure_there_is_no_verdict() -> None:
     assert status_of([make_figure("conditions/host/load", "", "pass", 1.0, "tasks", "")]) == "unknown"
 
 
-# The whole command
+# Conditions
 
-
-@dataclass
-class Healthy:
-    """A machine with an H200 whose rows all pass, and what the test changes about it."""
-
-    before: dict[str, int] = field(default_factory=dict)  # what nvidia-smi says of the GPU first, beside HEALTHY
-    after: dict[str, int] = field(default_factory=dict)  # and from then on
-    processes: str = ""
-    load: float = 0.1
-    generation: float = 5.0
-    width: float = 16.0
-
-
-HEALTHY = dict.fromkeys((machine.ECC_ERRORS, *machine.THROTTLING.values()), 0) | dict(
-    zip(machine.LINK.values(), (5, 16, 5, 16), strict=True)
-)
-
-
-@pytest.fixture
-def checked(
-    tmp_path: Path, script: Any, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
-    """checked(Healthy(...)): what the check says of it."""
-    monkeypatch.setattr(measure, "ENOUGH", 1)
-    monkeypatch.setattr(topology, "NODES", tmp_path / "node")
-    (tmp_path / "node" / "node0").mkdir(parents=True)
-
-    def run(found: Healthy) -> tuple[int, dict[str, Any]]:
-        def host(measured: Measured, time: Any, gpu: int) -> None:
-            measured.add("host", "add 2^14", 100.0)
-            measured.add("host", "add 2^10", 1e-6)
-
-        def link(measured: Measured, time: Any, gpu: int) -> None:
-            measured.add("link", "generation", found.generation)
-            measured.add("link", "width", found.width)
-
-        answers = [", ".join(map(str, (HEALTHY | said).values())) for said in (found.before, found.after)]
-        script(
-            "nvidia-smi",
-            f'case "$1" in\n--query-compute-apps*) printf "{found.processes}" ;;\n'
-            f"*ecc.errors*) [ -e {tmp_path}/asked ] && echo '{answers[1]}' || echo '{answers[0]}'; "
-            f"touch {tmp_path}/asked ;;\nesac",
-        )
-        monkeypatch.setattr("os.getloadavg", lambda: (found.load, 0.0, 0.0))
-        monkeypatch.setattr("vecadd.check.command.info", lambda: replace(this_machine(), gpus=(H200,)))
-        monkeypatch.setattr(measure, "MEASUREMENTS", {"host": host, "link": link})
-        return Check(tmp_path)("--expect", str(earlier(tmp_path / "old.json", **EASY)))
-
-    return run
-
-
-BY = machine.THROTTLING
-LONG_AGO = {BY["heat"]: 9_000_000}
-THROTTLING, ECC = "conditions/gpus/throttling by", "conditions/gpus/ECC errors"
-MACHINES: dict[str, tuple[Healthy, dict[str, tuple[str, str]]]] = {
-    "healthy": (Healthy(), {}),
-    "throttled before the run": (Healthy(LONG_AGO, LONG_AGO), {}),
+THROTTLING, ECC, OTHERS = (f"conditions/gpus/{name}" for name in ("throttling by", "ECC errors", "other processes"))
+CONDITIONS: dict[str, tuple[dict[str, Any], list[Figure], dict[str, tuple[str, str]]]] = {
+    "healthy": ({}, [], {}),
     "power cap": (
-        Healthy({BY["power cap"]: 1_000_000}, {BY["power cap"]: 3_500_000}),
+        {"throttled": {"power cap": 2.5, "heat": 0.0}},
+        [],
         {f"{THROTTLING} power cap": ("info", "throttling: power cap for 2.5 s of the run.")},
     ),
     "heat": (
-        Healthy(after={BY["heat"]: 2_000_000}),
+        {"throttled": {"power cap": 0.0, "heat": 2.0}},
+        [],
         {f"{THROTTLING} heat": ("critical", "throttling: heat for 2 s of the run.")},
     ),
-    "great heat and power brake": (
-        Healthy({BY["power brake"]: 1_000_000}, {BY["great heat"]: 500_000, BY["power brake"]: 4_000_000}),
-        {
-            f"{THROTTLING} great heat": ("critical", "throttling: great heat for 0.5 s of the run."),
-            f"{THROTTLING} power brake": ("critical", "throttling: power brake for 3 s of the run."),
-        },
-    ),
-    "ECC": (
-        Healthy({machine.ECC_ERRORS: 3}, {machine.ECC_ERRORS: 3}),
-        {ECC: ("critical", "ECC errors: 3 uncorrected since the driver was loaded.")},
-    ),
-    "ECC during the run": (Healthy(after={machine.ECC_ERRORS: 1}), {ECC: ("critical", "ECC errors: 1 uncorrected")}),
-    "generation": (
-        Healthy(generation=3.0),
-        {"link/gpu 0/generation": ("critical", "degraded link: PCIe 3 under load, where PCIe 5 is possible.")},
-    ),
-    "both": (
-        Healthy(generation=4.0, width=4.0),
+    "ECC": ({"ecc_errors": 3}, [], {ECC: ("critical", "ECC errors: 3 uncorrected since the driver was loaded.")}),
+    "generation and width": (
+        {},
+        [figure_of("link", "generation", 4.0, passes=(5.0, 1.0)), figure_of("link", "width", 4.0, passes=(16.0, 1.0))],
         {
             "link/gpu 0/generation": ("critical", "degraded link: PCIe 4 under load, where PCIe 5 is possible."),
             "link/gpu 0/width": ("critical", "degraded link: x4 under load, where x16 is possible."),
         },
     ),
-    "load": (Healthy(load=1e4), {"conditions/host/load": ("warning", "host load: 10000.0 on ")}),
-    "processes": (
-        Healthy(processes="11\\n12\\n"),
-        {"conditions/gpus/other processes": ("warning", "other processes on the GPU: 2.")},
-    ),
+    "load": ({"load_average": 8.1}, [], {"conditions/host/load": ("warning", "host load: 8.1 on 16 CPUs before ")}),
+    "processes": ({"gpu_processes": 2}, [], {OTHERS: ("warning", "other processes on the GPU: 2.")}),
     "unknown": (
-        Healthy({machine.ECC_ERRORS: -1, BY["heat"]: -1}, {machine.ECC_ERRORS: -1, BY["heat"]: -1}),
+        {"ecc_errors": None, "throttled": {"heat": None}},
+        [],
         {
             ECC: ("unknown", "ECC errors: nvidia-smi does not say."),
             f"{THROTTLING} heat": ("unknown", "throttling by heat: nvidia-smi does not say."),
@@ -297,22 +216,18 @@ MACHINES: dict[str, tuple[Healthy, dict[str, tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "noted"), MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize(("conditions", "links", "noted"), CONDITIONS.values(), ids=CONDITIONS)
 def test_a_machine_fails_by_what_it_is_to_blame_for_alone(
-    checked: Callable[[Healthy], tuple[int, dict[str, Any]]],
-    found: Healthy,
-    noted: dict[str, tuple[str, str]],
-    capsys: Any,
+    conditions: dict[str, Any], links: list[Figure], noted: dict[str, tuple[str, str]]
 ) -> None:
-    status, content = checked(found)
-    severities = {each["id"]: each["severity"] for each in content["findings"] if each["severity"] != "pass"}
-    assert severities == {id: severity for id, (severity, _) in noted.items()}
-    assert {"conditions/host/load", ECC} <= {each["id"] for each in content["findings"]}
-    assert [id for id, (_, words) in noted.items() if words not in of_id(content, id)["meaning"]] == []
-    critical = [id for id, severity in severities.items() if severity == "critical"]
-    assert all(of_id(content, id)["next"] for id in critical)
-    assert (status, content["status"]) == ((1, "failed") if critical else (0, "passed"))
-    assert capsys.readouterr().out.endswith(f"failed: {', '.join(critical)}\n" if critical else "passed\n")
+    found = said(figure_of("host", "add 2^26", 1.0, passes=(1.0, 0.9)), *(links or LINK), **conditions)
+    unusual = {each.name: each for each in found if each.severity != "pass"}
+    assert {id: each.severity for id, each in unusual.items()} == {id: severity for id, (severity, _) in noted.items()}
+    assert {"conditions/host/load", ECC, OTHERS} <= {each.name for each in found}
+    assert [id for id, (_, words) in noted.items() if words not in unusual[id].meaning] == []
+    critical = [each for each in unusual.values() if each.severity == "critical"]
+    assert all(each.next for each in critical)
+    assert status_of(found) == ("failed" if critical else "passed")
 
 
 # What a figure is compared with: an earlier file's, theory, or a probe of the same run.
@@ -370,14 +285,14 @@ def test_a_bench_file_gives_the_same_figures_and_the_best_row_in_any_order(best:
 def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_path: Path) -> None:
     """Of two GPUs without access to each other's memory, a check has a finding of 0 that is no row."""
     found = [
-        row_of_check("link/gpu 0/width", 8, "lanes"),
-        row_of_check("host memory/host/add 2^26", 3.0, severity="unknown"),
-        row_of_check("host memory/host/add 2^10", 1e-3, "s", "critical"),
-        row_of_check("link/gpu 1/width", 16, "lanes"),
-        row_of_check("pair/gpu 0 to gpu 1/peer access", 0.0, "1", "info"),
-        row_of_check("nvlink/gpu 0/active links", 0, "links", "info"),
+        simulated.finding("link/gpu 0/width", 8, "lanes"),
+        simulated.finding("host memory/host/add 2^26", 3.0, severity="unknown"),
+        simulated.finding("host memory/host/add 2^10", 1e-3, "s", severity="critical"),
+        simulated.finding("link/gpu 1/width", 16, "lanes"),
+        simulated.finding("pair/gpu 0 to gpu 1/peer access", 0.0, "1", severity="info"),
+        simulated.finding("nvlink/gpu 0/active links", 0, "links", severity="info"),
     ]
-    (tmp_path / "check.json").write_text(json.dumps(content_of_check(found)))
+    (tmp_path / "check.json").write_text(json.dumps(simulated.content("there", found)))
     kept = ("link/gpu 0/width", "host memory/host/add 2^10", "link/gpu 1/width")
     assert tuple(figure.name for figure in expected.read_expectations(tmp_path / "check.json").figures) == kept
 

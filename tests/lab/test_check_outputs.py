@@ -259,7 +259,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
     make_quick(monkeypatch)
     hide_gpus(monkeypatch)
     for at, value in enumerate([100.0] * 9 + [80.0]):
-        found = simulated.finding("memory/host/add", "add", "host", value, "GB/s")
+        found = simulated.finding("memory/host/add", value)
         (tmp_path / f"{at}.json").write_text(json.dumps(simulated.content(f"node{at}", [found])))
     return {
         "check": ["check", "--expect", str(earlier(tmp_path / "old", **EASY))],

@@ -124,30 +124,30 @@ def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monke
     assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
 
 
-def of_memory(**found: Any) -> Figure:
-    return next(soak._figures(Part("gpu 0", 0, **found)))
+LOST, FULL, DENIED = "DeviceLostError: it fell off the bus", "MemoryError: 8 bytes", "OSError: it may not be asked"
+WRONG: dict[str, Any] = {"nbytes": 1 << 30, "wrong": 3, "first": "the first in pass 1 (address)"}
+TOLD = "3 words were wrong; the first in pass 1 (address). Then it failed: "
 
 
-@pytest.mark.parametrize("failure", ["DeviceLostError: it fell off the bus", "MemoryError: 8 bytes"])
-def test_wrong_words_are_told_even_where_the_first_pass_fails(failure: str) -> None:
-    memory = of_memory(nbytes=1 << 30, wrong=3, first="the first in pass 1 (address)", failure=failure)
-    assert (memory.severity, memory.value) == ("critical", 3)
-    assert "3 words were wrong; the first in pass 1 (address)." in memory.meaning
-    assert memory.meaning.endswith(f"Then it failed: {failure}")
-    assert memory.next.startswith("Take the machine out of service")
-
-
-def test_a_part_that_fails_in_its_first_pass_is_critical() -> None:
-    memory = of_memory(failure="DeviceLostError: it fell off the bus")
-    assert (memory.severity, memory.value) == ("critical", None)
-    assert memory.meaning == "It failed before the first pattern was through: DeviceLostError: it fell off the bus"
-
-
-@pytest.mark.parametrize("failure", ["MemoryError: 8 bytes", "OSError: it may not be asked", None])
-def test_what_says_nothing_of_the_memory_in_the_first_pass_leaves_it_unknown(failure: str | None) -> None:
-    memory = of_memory(failure=failure)
-    assert (memory.severity, memory.value, memory.next) == ("unknown", None, "End other work, and run it again.")
-    assert (failure or "it was interrupted before the first pattern was through") in memory.meaning
+@pytest.mark.parametrize(
+    ("part", "severity", "value", "meaning"),
+    [
+        (WRONG | {"failure": LOST}, "critical", 3, TOLD + LOST),
+        (WRONG | {"failure": FULL}, "critical", 3, TOLD + FULL),
+        ({"failure": LOST}, "critical", None, f"It failed before the first pattern was through: {LOST}"),
+        # What says nothing of the memory leaves it unknown.
+        ({"failure": FULL}, "unknown", None, f"the soak could not run: {FULL}."),
+        ({"failure": DENIED}, "unknown", None, f"the soak could not run: {DENIED}."),
+        ({}, "unknown", None, "it was interrupted before the first pattern was through."),
+    ],
+)
+def test_a_soak_that_ends_in_its_first_pass_is_told_by_its_reason(
+    part: dict[str, Any], severity: str, value: int | None, meaning: str
+) -> None:
+    (memory,) = soak._figures(Part("gpu 0", 0, **part))
+    assert (memory.severity, memory.value) == (severity, value)
+    assert memory.next.startswith("Take the machine out" if severity == "critical" else "End other work")
+    assert memory.meaning.endswith(meaning)
 
 
 def test_an_error_is_known_by_the_kind_that_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,10 +197,12 @@ def rate(rates: list[float], clocks: list[float | None]) -> Figure:
     for at, (each, clock) in enumerate(zip(rates, clocks, strict=True)):
         part.moved(int(each * 1e9), 1.0)
         part.point(float(at), {"clock MHz": clock})
+        part.point(float(at), {})
     return list(soak._figures(part))[1]
 
 
 def test_a_rate_that_stays_passes() -> None:
+    """A point without work between it and the one before is none."""
     found = rate([100.0, 98.0, 99.0, 101.0], [None] * 4)
     assert (found.severity, found.value, found.interval) == ("pass", 99.5, (98.0, 101.0))
     assert found.more["series"] == [
@@ -229,12 +231,6 @@ def test_the_hosts_rate_may_vary_more_and_its_first_writing_is_not_counted(monke
     for seconds in (1.0, 1.0 + 3.0):  # the look of the first pass; then both of the second
         soak._pass(fresh, arrays)
         assert fresh._moved[1] == seconds * len(arrays)
-
-
-def test_a_point_without_work_adds_nothing() -> None:
-    part = Part("host", None)
-    part.point(1.0, {})
-    assert part.series == []
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(1, 1.0), (60, 30.0)])

@@ -211,16 +211,16 @@ def test_two_checks_are_compared_by_their_findings(
 ) -> None:
     files = [tmp_path / "old.json", tmp_path / "new.json"]
     for file, value, severity in zip(files, values, severities, strict=True):
-        found = simulated.finding("link/gpu 0/both ways", "link both ways", "gpu 0", value, "GB/s")
-        file.write_text(json.dumps(simulated.content("node1", [found | {"severity": severity} | of])))
+        found = simulated.finding("link/gpu 0/both ways", value, severity=severity, **of)
+        file.write_text(json.dumps(simulated.content("node1", [found])))
     page = ["--html", str(tmp_path / "page.html")] if find_spec("jinja2") else []
     status = cli.main(["compare", *map(str, files), "--json", str(tmp_path / "found"), *page])
     assert status == (verdict in compare.BAD)
     (found,) = json.loads((tmp_path / "found").read_text())["rows"]
-    assert (found["name"], found["verdict"], found["new"]) == ("link both ways, gpu 0", verdict, values[1])
+    assert (found["name"], found["verdict"], found["new"]) == ("both ways, gpu 0", verdict, values[1])
     assert found["ratio"] == (ratio and pytest.approx(ratio))
     if page and verdict in compare.BAD and found["interval"]:
-        assert '<span class="name">link both ways, gpu 0</span>\n<span class="bad">' in Path(page[1]).read_text()
+        assert '<span class="name">both ways, gpu 0</span>\n<span class="bad">' in Path(page[1]).read_text()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_two_checks_are_compared_by_their_findings(
         ({"rows": [{"kind": "host"}]}, 'has no "schema"'),
         ({"schema": 1, "meta": {}, "rows": 5}, "new.json is not a result file: rows is 5, not a list"),
         (
-            simulated.content("node1", []) | {"schema_version": 9},
+            simulated.content("node1", [], schema_version=9),
             "of version 9; this vecadd reads version 2",
         ),
         (simulated.content("node1", []), "have no figure in common"),
@@ -271,7 +271,7 @@ def test_a_page_has_all_figures_and_a_picture_of_the_forty_that_say_most_by_thei
 
 def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     """It has no unit."""
-    finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
+    finding = simulated.finding("link/gpu 0/to the device", 50.0)
     check = check_of_content(Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}]))
     side = compare.side_of([check])
     assert ([figure.unit for figure in side.figures.values()], side.machines) == (["GB/s"], ["node1 (8 x H200)"])

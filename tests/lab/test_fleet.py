@@ -38,8 +38,7 @@ def written(contents: list[dict[str, Any]], folder: Path) -> Path:
 
 def machine(host: str = "node1", value: float | None = 100.0, *, unit: str = "GB/s", **changed: Any) -> dict[str, Any]:
     """A machine with one figure."""
-    one = simulated.finding("memory/host/add", "add", "host", value, unit)
-    return simulated.content(host, [one]) | changed
+    return simulated.content(host, [simulated.finding("memory/host/add", value, unit)]) | changed
 
 
 def machines(values: list[float | None], **changed: Any) -> list[dict[str, Any]]:
@@ -48,11 +47,8 @@ def machines(values: list[float | None], **changed: Any) -> list[dict[str, Any]]
 
 def eight(values: list[float], host: str = "node1", what: str = "read") -> dict[str, Any]:
     """A machine with a GPU for each value."""
-    found = [
-        simulated.finding(f"device memory/gpu {gpu}/{what}", what, f"gpu {gpu}", value, "GB/s")
-        for gpu, value in enumerate(values)
-    ]
-    return simulated.content(host, found)
+    found = (simulated.finding(f"device memory/gpu {gpu}/{what}", value) for gpu, value in enumerate(values))
+    return simulated.content(host, list(found))
 
 
 Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by its level and its part
@@ -60,8 +56,8 @@ Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by it
 
 def all_but_one(id: str, unit: str, odd: float) -> list[dict[str, Any]]:
     """Machines with a figure of 3.0, and one with another."""
-    found = [simulated.finding(id, "x", id.split("/")[1], value, unit) for value in [3.0] * 9 + [odd]]
-    return [simulated.content(f"node{at}", [each]) for at, each in enumerate(found)]
+    values = enumerate([*[3.0] * 9, odd])
+    return [simulated.content(f"node{at}", [simulated.finding(id, value, unit)]) for at, value in values]
 
 
 def causes(contents: list[dict[str, Any]]) -> Found:
@@ -71,7 +67,7 @@ def causes(contents: list[dict[str, Any]]) -> Found:
 # What is unlike its peers
 
 GOOD = [eight([100, 101, 99, 100.5], f"node{number}") for number in range(8)]
-DISTURBED = machine("node09", findings=[machine(value=40.0)["findings"][0] | {"severity": "unknown"}])
+DISTURBED = simulated.content("node09", [simulated.finding("memory/host/add", 40.0, severity="unknown")])
 FLEETS: dict[str, tuple[list[dict[str, Any]], Found]] = {
     "alike": (machines(STEADY), {}),
     "equal": (machines([100.0] * 9), {}),
@@ -142,10 +138,7 @@ def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers
 def test_pairs_that_share_a_gpu_are_that_gpu() -> None:
     pairs = [f"gpu {a} to gpu {b}" for a in range(4) for b in range(4) if a != b]
     slow = [100.0 - 50 * ("gpu 2" in pair) for pair in pairs]
-    found = [
-        simulated.finding(f"peer/{pair}/write", "write", pair, rate, "GB/s")
-        for pair, rate in zip(pairs, slow, strict=True)
-    ]
+    found = [simulated.finding(f"peer/{pair}/write", rate) for pair, rate in zip(pairs, slow, strict=True)]
     healthy = [simulated.content(f"node{n}", [{**each, "value": 100.0 + n / 10} for each in found]) for n in range(6)]
     assert causes([*healthy, simulated.content("ill", found)]) == {("part", "gpu 2"): ("ill",)}
 
@@ -171,17 +164,10 @@ def test_an_idle_or_a_busy_machine_of_ten_is_as_healthy_as_its_peers(load: float
 def test_memory_of_nodes_without_processors_is_not_compared_with_that_of_others() -> None:
     """Of two machines: five nodes' memory is compared, so those with processors are each other's peers."""
     fleet = []
-    for host, sizes in (
-        ("node1", (480.0, 480.0, 96.0)),
-        ("node2", (480.0, 480.0, 96.0)),
-        ("node3", (480.0, 240.0, 96.0)),
-    ):
+    for host, sizes in {"node1": (480, 480, 96), "node2": (480, 480, 96), "node3": (480, 240, 96)}.items():
         found = [
-            simulated.finding(
-                f"numa/node {number}/memory", "memory of a NUMA node", f"node {number}", size * 2**30, "bytes"
-            )
-            | {"expected": [432.0 * 2**30, None] if size > 96 else None}
-            for number, size in enumerate(sizes)
+            simulated.finding(f"numa/node {at}/memory", size, "bytes", expected=[432, None] if size > 96 else None)
+            for at, size in enumerate(sizes)
         ]
         fleet.append(simulated.content(host, found))
     assert causes(fleet) == {("part", "node 1"): ("node3",)}
@@ -514,7 +500,7 @@ def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_compared() -> None:
 
 
 def test_a_load_that_has_changed_makes_no_machine_better_or_worse() -> None:
-    loads = [simulated.finding("conditions/host/load", "load", "host", value, "tasks") for value in (0.2, 2.1)]
+    loads = [simulated.finding("conditions/host/load", value, "tasks") for value in (0.2, 2.1)]
     before, after = (simulated.content("node1", [load]) for load in loads)
     assert changed([before], [after]) == changed([after], [before]) == outliers.Changes()
 
@@ -539,8 +525,7 @@ def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_f
 def test_of_few_machines_the_intervals_decide(
     value: float, interval: list[float] | None, told: tuple[int, int]
 ) -> None:
-    after = machine(value=value)
-    after["findings"][0]["interval"] = interval
+    after = simulated.content("node1", [simulated.finding("memory/host/add", value, interval=interval)])
     found = changed([machine()], [after])
     assert (len(found.worse), len(found.better)) == told
 
