@@ -1,13 +1,14 @@
 """What this machine and this build have, or why something is missing: all of vecadd.info(), and `vecadd info`."""
 
 import argparse
+import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,8 @@ _SMI_FIELDS = (
     "pcie.link.width.max",
 )
 
+_LINK = ("link_generation", "link_width", "link_generation_max", "link_width_max")  # in nvidia-smi's order
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -239,7 +242,8 @@ class Info(ShownAsPairs):
 
     def as_dict(self) -> dict[str, Any]:
         """This object as plain dicts, lists, numbers and strings."""
-        return asdict(self, dict_factory=_with_lists)
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
 
     def _rows(self) -> list[Pair]:
         cpu = self.cpu
@@ -285,10 +289,6 @@ def cuda_version(number: int) -> str | None:
     return f"{number // 1000}.{number % 1000 // 10}" if number else None
 
 
-def _with_lists(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
-
-
 def _ask_child() -> dict[str, Any]:
     """What vecadd._machine prints; {"failed": why} where it prints nothing usable."""
     if not sys.executable:
@@ -332,29 +332,17 @@ def _gpu_status(found: dict[str, Any]) -> tuple[str, str | None]:
 def _gpu(index: int, facts: dict[str, Any], smi: dict[tuple[int, int, int], dict[str, str]]) -> Gpu:
     address = (facts["pci_domain"], facts["pci_bus"], facts["pci_device"])
     said = smi.get(address, {})
-    link = _link_of_smi(said) or _link_of_sysfs(address)
     ecc = said.get("ecc.mode.current")
-    return Gpu(
-        index=index,
-        name=facts["name"],
-        compute_capability=f"{facts['cc_major']}.{facts['cc_minor']}",
-        multiprocessors=facts["multiprocessors"],
-        clock=1e3 * facts["clock_khz"] or None,
-        threads_per_multiprocessor=facts["threads_per_multiprocessor"],
-        blocks_per_multiprocessor=facts["blocks_per_multiprocessor"],
-        registers_per_multiprocessor=facts["registers_per_multiprocessor"],
-        shared_per_multiprocessor=facts["shared_per_multiprocessor"],
-        shared_reserved=facts["shared_reserved"],
-        memory=facts["memory"],
-        l2=facts["l2"],
+    found: dict[str, Any] = {
+        "index": index,
+        "compute_capability": f"{facts['cc_major']}.{facts['cc_minor']}",
+        "clock": 1e3 * facts["clock_khz"] or None,
         # Two transfers a clock; a driver that hides the clock gives 0.
-        bandwidth=2e3 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 or None,
-        ecc=None if ecc is None else ecc == "Enabled",
-        link_generation=link[0],
-        link_width=link[1],
-        link_generation_max=link[2],
-        link_width_max=link[3],
-    )
+        "bandwidth": 2e3 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 or None,
+        "ecc": None if ecc is None else ecc == "Enabled",
+        **(_link_of_smi(said) or _link_of_sysfs(address)),
+    }
+    return Gpu(**{field.name: facts[field.name] for field in fields(Gpu) if field.name not in found}, **found)
 
 
 def _pci(bus_id: str) -> tuple[int, int, int]:
@@ -363,18 +351,15 @@ def _pci(bus_id: str) -> tuple[int, int, int]:
     return int(domain, 16), int(bus, 16), int(device, 16)
 
 
-Link = tuple[int | None, int | None, int | None, int | None]
-
-
-def _link_of_smi(said: dict[str, str]) -> Link | None:
+def _link_of_smi(said: dict[str, str]) -> dict[str, int | None]:
+    """The link's fields of a `Gpu`; none where nvidia-smi says nothing of it."""
     names = [field for field in _SMI_FIELDS if field.startswith("pcie.")]
     if not any(name in said for name in names):
-        return None
-    a, b, c, d = (int(said[name]) if said.get(name, "").isdigit() else None for name in names)
-    return a, b, c, d
+        return {}
+    return dict(zip(_LINK, (_number(said.get(name, "")) for name in names), strict=True))
 
 
-def _link_of_sysfs(address: tuple[int, int, int]) -> Link:
+def _link_of_sysfs(address: tuple[int, int, int]) -> dict[str, int | None]:
     folder = _PCI_DEVICES / "{:04x}:{:02x}:{:02x}.0".format(*address)
 
     def read(name: str) -> str:
@@ -383,16 +368,13 @@ def _link_of_sysfs(address: tuple[int, int, int]) -> Link:
         except (OSError, IndexError):
             return ""
 
-    def width(name: str) -> int | None:
-        text = read(name)
-        return int(text) if text.isdigit() else None
+    speeds = (_GIGATRANSFERS.get(read(f"{which}_link_speed")) for which in ("current", "max"))
+    widths = (_number(read(f"{which}_link_width")) for which in ("current", "max"))
+    return dict(zip(_LINK, itertools.chain(*zip(speeds, widths, strict=True)), strict=True))
 
-    return (
-        _GIGATRANSFERS.get(read("current_link_speed")),
-        width("current_link_width"),
-        _GIGATRANSFERS.get(read("max_link_speed")),
-        width("max_link_width"),
-    )
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
 
 
 def _cpu() -> Cpu:

@@ -7,7 +7,7 @@ import multiprocessing
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -179,22 +179,17 @@ def _add_block(x: Any, y: Any) -> Any:
 def _add_labelled(x: Any, y: Any) -> Any:
     """As xarray's own +, which says what coordinates and attributes are kept; its data are not computed."""
     xarray: Any = import_module("xarray")
-    total, join = x + y, xarray.get_options()["arithmetic_join"]
-    if not isinstance(total, xarray.Dataset):
-        added = xarray.apply_ufunc(_add_any, x, y, join=join, keep_attrs="drop", dask="allowed")
-        return total.copy(data=added.transpose(*total.dims).data)
-    if isinstance(x, (xarray.Dataset, xarray.DataArray)) and isinstance(y, (xarray.Dataset, xarray.DataArray)):
+    total = x + y
+    add: Callable[[Any, Any], Any] = _add_any
+    if isinstance(y, xarray.Dataset) and not isinstance(x, xarray.Dataset):
         # A Dataset leads: xarray asks it to add itself to an array on its left.
-        turned = not isinstance(x, xarray.Dataset) and isinstance(y, xarray.Dataset)
-        aligned = xarray.align(*((y, x) if turned else (x, y)), join=join, copy=False)
-        x, y = reversed(aligned) if turned else aligned
-    parts = {
-        name: [side[name] if isinstance(side, xarray.Dataset) else side for side in (x, y)]
-        for name in total
-        if all(name in side for side in (x, y) if isinstance(side, xarray.Dataset))
-    }
-    added = {name: _add_labelled(*pair).transpose(*total[name].dims).data for name, pair in parts.items()}
-    return total.copy(data={name: added.get(name, total[name].data) for name in total})
+        x, y, add = y, x, lambda left, right: _add_any(right, left)
+    join = xarray.get_options()["arithmetic_join"]
+    added = xarray.apply_ufunc(add, x, y, join=join, dataset_join="inner", keep_attrs="drop", dask="allowed")
+    if not isinstance(total, xarray.Dataset):
+        return total.copy(data=added.transpose(*total.dims).data)
+    found = {name: added[name].transpose(*total[name].dims) if name in added else total[name] for name in total}
+    return total.copy(data={name: each.data for name, each in found.items()})
 
 
 def _add_any(x: Any, y: Any) -> Any:

@@ -32,10 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise FileExistsError(f"{into} has {', '.join(there)}: name another folder, or overwrite them with --force")
     into.mkdir(parents=True, exist_ok=True)
     for path, written in content.items():
-        try:
-            replace_file(path, written.decode())
-        except OSError as error:  # which names a temporary file, or none where the disk is full
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        replace_file(path, written)
         print(writable(str(path), sys.stdout))
     print("\nThey measure this machine; where it has no GPU they show what was recorded on one. To open them:\n")
     if find_spec("jupyterlab") is None:

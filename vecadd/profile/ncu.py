@@ -157,47 +157,43 @@ def profile_launch(spec: ProfiledRung) -> Launch:
 
 def read_launch(raw: str) -> Launch | None:
     """The rung's first launch in a raw page in CSV, None without one; raises ProfilerError for another text."""
-    rows = read_csv(raw)
-    header = next((row for row in rows if "Kernel Name" in row), None)
-    if header is None:
+    header, rows = _read_table(raw, "Kernel Name")
+    if not header:
         raise ProfilerError(f"ncu gave no raw page in CSV; it said: {raw.strip() or 'nothing'}")
-    kernel = header.index("Kernel Name")
-    units = [""] * len(header)
+    units: Mapping[str, str] = {}
     for row in rows:
-        if len(row) != len(header):
-            continue
-        if not row[kernel]:
+        if not row["Kernel Name"]:
             units = row
-        elif DELAY not in row[kernel]:
-            cells = ((name, parse_number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
-            return Launch(row[kernel], {name: (value, unit) for name, value, unit in cells if value is not None})
+        elif DELAY not in row["Kernel Name"]:
+            values = ((name, parse_number(text)) for name, text in row.items())
+            found = {name: (value, units.get(name, "")) for name, value in values if value is not None}
+            return Launch(row["Kernel Name"], found)
     return None
 
 
 def read_rules(details: str) -> tuple[Rule, ...]:
     """The advice on the rung's first launch in a details page in CSV; none where the page has none."""
-    rows = read_csv(details)
-    header = next((row for row in rows if "Rule Name" in row), None)
-    if header is None:
-        return ()
-    found: dict[Rule, None] = {}
-    first: str | None = None
-    for row in rows:
-        cells = dict(zip(header, row, strict=False))
-        if DELAY in cells.get("Kernel Name", DELAY) or not cells.get("Rule Name"):
-            continue
-        first = first or cells.get("ID", "")
-        if cells.get("ID", "") != first:
-            break
-        rule = Rule(
-            section=cells.get("Section Name", ""),
-            name=cells["Rule Name"],
-            kind=cells.get("Rule Type", ""),
-            message=" ".join(cells.get("Rule Description", "").split()),
-            speedup=parse_number(cells.get("Estimated Speedup", "")),
+    _, rows = _read_table(details, "Rule Name")
+    rows = [row for row in rows if DELAY not in row.get("Kernel Name", DELAY) and row["Rule Name"]]
+    found = (
+        Rule(
+            section=row.get("Section Name", ""),
+            name=row["Rule Name"],
+            kind=row.get("Rule Type", ""),
+            message=" ".join(row.get("Rule Description", "").split()),
+            speedup=parse_number(row.get("Estimated Speedup", "")),
         )
-        found[rule] = None
-    return tuple(found)
+        for row in rows
+        if row.get("ID") == rows[0].get("ID")
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _read_table(page: str, column: str) -> tuple[list[str], list[dict[str, str]]]:
+    """The columns of a page in CSV that has this one, and the lines below; neither where no line names it."""
+    rows = read_csv(page)
+    header = next((row for row in rows if column in row), [])
+    return header, [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
 
 
 def count_loads(source: str) -> tuple[dict[str, int], int | None]:
