@@ -86,8 +86,8 @@ def add_many(
 # dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts, without the
 # GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.
 #
-# tell(elements done), if it is not None, is called in this thread for every stretch: what it raises ends the work. stop
-# is a byte: once it is not 0, the work ends with KeyboardInterrupt. Raises OSError.
+# tell(elements done), if it is not None, is called in this thread for every stretch, and the handlers of signals every
+# tenth of a second: what these raise ends the work, and is raised when no thread works any more. Raises OSError.
 def add_files(
     descriptors: tuple[int, ...],
     offsets: tuple[int, ...],
@@ -99,7 +99,6 @@ def add_files(
     contexts: list[Context],
     adds: bool,
     tell: Callable[[int], object] | None,
-    stop: bytearray,
     /,
 ) -> None: ...
 

@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,15 +23,13 @@ def temporary_name(path: Path) -> Path:
 
 
 @contextmanager
-def replacing(
-    path: Path, size: int = 0, *, sync: bool = False, check: Callable[[], object] = lambda: None
-) -> Iterator[int]:
-    """A descriptor to write to; what is written becomes the file ``path`` if the block ends without an exception, and
-    ``check``, called when it is written (with ``sync``: on the disk), raises none. ``size`` is how many bytes it will
-    be, if that is known.
+def replacing(path: Path, size: int = 0, *, sync: bool = False) -> Iterator[int]:
+    """A descriptor to write to; what is written becomes the file ``path`` if the block ends without an exception, with
+    ``sync`` when it is on the disk. ``size`` is how many bytes it will be, if that is known.
 
     A link stays a link: what it points to is replaced, and keeps its permissions. The file is closed before it takes
-    the name: some file systems (NFS) write, or count a quota, only then.
+    the name: some file systems (NFS) write, or count a quota, only then. Where they have no files without a name, a
+    second interrupt may leave the hidden one that is not complete.
     """
     place = Path(os.path.realpath(path))
     temporary = temporary_name(place)
@@ -51,11 +49,10 @@ def replacing(
             with naming(path):
                 if sync:
                     os.fsync(descriptor)
-                check()
                 if not named:
+                    named = True  # before it is: an interrupt may follow at once
                     # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
                     os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
-                    named = True
         except BaseException:
             with suppress(OSError):  # the first error says more
                 os.close(descriptor)

@@ -14,13 +14,11 @@ import os
 import stat
 import sys
 import zipfile
-from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -176,104 +174,7 @@ def _arrays_of(path: Path) -> str:
     return f" of arrays (.npz) with {', '.join(names[:10])}" if names else ""
 
 
-# Work on files that no KeyboardInterrupt tears apart, however many come.
-
 Progress = Callable[[int, int], object]
-
-
-class _Stopped(Exception):
-    """The caller was interrupted: the work has to end."""
-
-
-class Check:
-    """Raises, when it is called, once the caller was interrupted. ``stopped`` is not 0 then: C reads it without
-    Python's lock."""
-
-    def __init__(self) -> None:
-        self.stopped = bytearray(1)
-
-    def __call__(self) -> None:
-        if self.stopped[0]:
-            raise _Stopped
-
-
-def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: Progress | None) -> None:
-    """Runs ``work(check, tell)`` in a thread of its own, and waits until it has ended.
-
-    Python raises KeyboardInterrupt in the main thread, and a second one may come while the first is handled. If the
-    main thread opened the files, the second would make it close them under the threads that write them. Their next
-    writes would go to the next file that gets the descriptor's number. In a thread of its own, the work closes the
-    files that it has opened.
-
-    The work calls ``check`` now and then, and ``tell`` to have the caller's thread call ``progress``, for which it
-    waits. An exception in the caller's thread, from ``progress`` or a signal, makes both raise in the work; it is
-    raised here when the work has ended.
-
-    No threading.Thread and no Event: an interrupt within their methods leaves a lock taken, on which the next call, or
-    the end of the process, waits for ever. Queues and locks take an interrupt before or after their work.
-    """
-    check = Check()
-    told: list[tuple[int, int]] = []
-    errors: list[BaseException] = []
-    wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
-    proceed: SimpleQueue[None] = SimpleQueue()  # for the work
-    running = allocate_lock()  # taken until the work has ended
-
-    def tell(done: int, size: int) -> None:
-        told.append((done, size))
-        wake.put(None)
-        proceed.get()
-        check()
-
-    def run() -> None:
-        proceed.get()  # not before the caller waits for the end
-        try:
-            check()
-            work(check, None if progress is None else tell)  # an object that is called may be false, as an empty list
-        except BaseException as error:
-            errors.append(error)
-        running.release()
-        wake.put(None)
-
-    def call_progress() -> None:
-        if told and progress is not None and not check.stopped[0]:
-            progress(*told.pop())
-            proceed.put(None)
-
-    def give_up() -> None:
-        check.stopped[0] = 1
-        proceed.put(None)
-
-    begun = False
-    raised: BaseException | None = None
-    running.acquire()
-    try:
-        start_new_thread(copy_context().run, (run,))
-        while True:
-            try:
-                if not begun:
-                    begun = True
-                    proceed.put(None)
-                while running.locked():
-                    if raised is not None:
-                        give_up()
-                    with suppress(Empty):
-                        wake.get(timeout=0.1)  # an interrupt may have taken the message
-                    call_progress()
-                break
-            except BaseException as error:
-                raised = error if raised is None else raised  # and no call, in which another interrupt would be raised
-    finally:
-        give_up()
-    if raised is None and errors:
-        raised = errors[0]
-    errors.clear()
-    try:
-        if raised is not None:
-            raise raised
-    finally:
-        raised = None  # its traceback refers to this frame
-
 
 __all__ = ["Progress", "add_files"]
 
@@ -329,25 +230,21 @@ def move_files(a: Name, b: Name, out: Name, *, sync: bool = True) -> None:
 def _write_sum(
     a: Name, b: Name, out: Name, window: int, sync: bool, progress: Progress | None, *, adds: bool = True
 ) -> None:
-    def work(check: Check, tell: Progress | None) -> None:
-        with ExitStack() as stack:
-            x = stack.enter_context(open_input(Path(a)))
-            y = stack.enter_context(open_input(Path(b)))
-            shape, dtype = shape_and_dtype(x, y, f"{x.path} has {x.shape}, {y.path} has {y.shape}")
-            fortran_order = _fortran_order_of_sum(x, y)
-            header = _header(dtype, shape, fortran_order)
-            size = math.prod(shape)
-            path = Path(out)
-            _refuse_target(path)
-            whole = len(header) + size * dtype.itemsize
-            target = stack.enter_context(replacing(path, whole, sync=sync, check=check))
-            with naming(path):
-                write_all(target, header)
-            total = Input(path, target, dtype, shape, fortran_order, len(header))
-            if size:
-                _add(x, y, total, window, check, tell, adds=adds)
-
-    run_uninterrupted(work, progress)
+    with ExitStack() as stack:
+        x = stack.enter_context(open_input(Path(a)))
+        y = stack.enter_context(open_input(Path(b)))
+        shape, dtype = shape_and_dtype(x, y, f"{x.path} has {x.shape}, {y.path} has {y.shape}")
+        fortran_order = _fortran_order_of_sum(x, y)
+        header = _header(dtype, shape, fortran_order)
+        size = math.prod(shape)
+        path = Path(out)
+        _refuse_target(path)
+        target = stack.enter_context(replacing(path, len(header) + size * dtype.itemsize, sync=sync))
+        with naming(path):
+            write_all(target, header)
+        total = Input(path, target, dtype, shape, fortran_order, len(header))
+        if size:
+            _add(x, y, total, window, progress, adds=adds)
 
 
 def _refuse_target(path: Path) -> None:
@@ -386,9 +283,10 @@ def _fortran_order_of_sum(*inputs: Input) -> bool:
     return flags.f_contiguous and not flags.c_contiguous
 
 
-def _add(x: Input, y: Input, total: Input, window: int, check: Check, tell: Progress | None, *, adds: bool) -> None:
-    """Adds by as many threads as additions use; the sum has elements."""
-    files = x, y, total
+def _add(x: Input, y: Input, total: Input, window: int, progress: Progress | None, *, adds: bool) -> None:
+    """Adds by as many threads as additions use; the sum has elements. An interrupt is raised when they have ended: no
+    thread writes to a file that is closed, nor to the next one that gets its descriptor's number."""
+    files, size = (x, y, total), math.prod(total.shape)
     threads = max(FEWEST_THREADS, min(MOST_THREADS, _core.host_facts()["threads"]))
     _core.add_files(
         tuple(file.descriptor for file in files),
@@ -400,6 +298,5 @@ def _add(x: Input, y: Input, total: Input, window: int, check: Check, tell: Prog
         window,
         [copy_context() for _ in range(threads)],  # numpy.errstate belongs to the context
         adds,
-        tell and (lambda done: tell(done, math.prod(total.shape))),
-        check.stopped,
+        None if progress is None else lambda done: progress(done, size),  # which may be false, as an empty list
     )

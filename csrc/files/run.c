@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/layout.h"
@@ -33,6 +35,7 @@ struct job {
     pthread_mutex_t lock; /* for all below; taken for a few instructions */
     pthread_cond_t room, news;
     size_t next, told;
+    int ended; /* threads */
     bool finished[2 * FILES_MOST_THREADS];
     struct files_outcome outcome;
 
@@ -158,8 +161,6 @@ add_one(struct job *job, int worker, const struct tile *tile)
     }
     if (run->moves || add_tile_in_place(&run->adder, &run->tiles))
         at[LAYOUT_SUM] = at[0]; /* which is in the cache */
-    if (atomic_load_explicit(run->stop, memory_order_relaxed))
-        stop(job, FILES_ENDED, NO_OPERAND);
     if (atomic_load_explicit(&job->stopped, memory_order_relaxed) || !move_tile(job, tile, 0, at[0]) ||
         !move_tile(job, tile, 1, at[1]))
         return false;
@@ -210,17 +211,21 @@ work(void *argument)
     struct job *job = worker->job;
     struct tile tile;
     size_t stretch, number, end;
-    while (take(job, &stretch)) {
-        for (tiles_of(job->run, stretch, &number, &end); number < end; number++) {
+    bool added = true;
+    while (added && take(job, &stretch)) {
+        for (tiles_of(job->run, stretch, &number, &end); added && number < end; number++) {
             tiles_at(&job->run->tiles, number, &tile);
-            if (!add_one(job, worker->number, &tile))
-                return NULL;
+            added = add_one(job, worker->number, &tile);
         }
         pthread_mutex_lock(&job->lock);
-        job->finished[stretch % ahead(job)] = true;
+        job->finished[stretch % ahead(job)] = added;
         pthread_cond_signal(&job->news);
         pthread_mutex_unlock(&job->lock);
     }
+    pthread_mutex_lock(&job->lock);
+    job->ended++;
+    pthread_cond_signal(&job->news);
+    pthread_mutex_unlock(&job->lock);
     return NULL;
 }
 
@@ -246,18 +251,30 @@ start(struct job *job)
     return count;
 }
 
-/* Tells the caller of each stretch, until all are done or the job is stopped. */
+/* Waits for the end of the job, which has `count` threads: has the caller look for signals now and then, and tells it
+ * of each stretch if it wants to know. */
 static void
-follow(struct job *job)
+follow(struct job *job, int count)
 {
     const struct files_run *run = job->run;
     struct tile tile;
+    struct timespec next;
     size_t done = 0, number, end;
+    clock_gettime(CLOCK_MONOTONIC, &next);
     pthread_mutex_lock(&job->lock);
-    while (job->told < run->stretches && !job->stopped) {
+    while (!job->stopped && (run->tell ? job->told < run->stretches : job->ended < count)) {
         bool *finished = &job->finished[job->told % ahead(job)];
-        if (!*finished) {
-            pthread_cond_wait(&job->news, &job->lock);
+        if (!run->tell || !*finished) {
+            if (pthread_cond_timedwait(&job->news, &job->lock, &next) != ETIMEDOUT)
+                continue;
+            pthread_mutex_unlock(&job->lock);
+            if (run->check(run->context))
+                stop(job, FILES_ENDED, NO_OPERAND);
+            clock_gettime(CLOCK_MONOTONIC, &next);
+            next.tv_nsec += 100000000;
+            next.tv_sec += next.tv_nsec / 1000000000;
+            next.tv_nsec %= 1000000000;
+            pthread_mutex_lock(&job->lock);
             continue;
         }
         *finished = false;
@@ -284,11 +301,14 @@ files_run(const struct files_run *run, char *memory)
     job->memory = (char *)(((uintptr_t)memory + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     pthread_mutex_init(&job->lock, NULL);
     pthread_cond_init(&job->room, NULL);
-    pthread_cond_init(&job->news, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->news, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 
     const int count = start(job);
-    if (run->tell)
-        follow(job);
+    follow(job, count);
     for (int i = 0; i < count; i++)
         pthread_join(job->worker[i].thread, NULL);
 

@@ -2,7 +2,6 @@
 #ifndef VECADD_FILES_RUN_H
 #define VECADD_FILES_RUN_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -19,6 +18,10 @@ typedef int files_add_function(void *context, int worker, const struct tiles *ti
  * sum that are written. Returns 0, or -1 to end the run. */
 typedef int files_tell_function(void *context, size_t done);
 
+/* Called in the thread that has called files_run, at the beginning and every tenth of a second: a place to look for
+ * signals. Returns 0, or -1 to end the run. */
+typedef int files_check_function(void *context);
+
 enum { FILES_MOST_THREADS = 64 };
 
 /* An addition of three open files. */
@@ -32,7 +35,7 @@ struct files_run {
     size_t window; /* bytes of each file that a thread has in memory; eight times as many where the orders differ */
     int threads;   /* at most */
     bool moves;    /* nothing is added: the first input is written. What an addition is measured against */
-    const atomic_uchar *stop; /* the run ends once this is not 0; looked at before each tile */
+    files_check_function *check;
     files_add_function *add;
     files_tell_function *tell; /* NULL: no thread waits for it */
     void *context;
@@ -45,7 +48,7 @@ struct files_run {
 
 /* Errors beside errno's. */
 enum {
-    FILES_ENDED = -1,     /* `stop`, `tell` or `add` has ended the run */
+    FILES_ENDED = -1,     /* `check`, `tell` or `add` has ended the run */
     FILES_CUT_SHORT = -2, /* an input has become shorter */
 };
 
@@ -58,9 +61,9 @@ struct files_outcome {
 /* Cuts the addition into stretches and finds the memory that it takes. */
 void files_prepare(struct files_run *run);
 
-/* Adds, in `memory`. No thread of it works any more when it returns. It may not return: where `tell` asks for the GIL
- * while the interpreter finalises, CPython ends the thread (up to 3.13) or stops it. The threads then go on to the end
- * of the process, so `run`, `memory` and the context are not on the caller's stack. */
+/* Adds, in `memory`. No thread of it works any more when it returns. It may not return: where `check` or `tell` asks
+ * for the GIL while the interpreter finalises, CPython ends the thread (up to 3.13) or stops it. The threads then go on
+ * to the end of the process, so `run`, `memory` and the context are not on the caller's stack. */
 struct files_outcome files_run(const struct files_run *run, char *memory);
 
 #endif

@@ -61,6 +61,19 @@ add_by_numpy(void *context, int worker, const struct tiles *tiles, const struct 
     return failed;
 }
 
+/* Calls the handlers of signals: that of an interrupt raises KeyboardInterrupt, in Python's main thread alone. */
+static int
+check(void *context)
+{
+    struct call *call = context;
+    if (!Py_IsInitialized()) /* the process ends, and its daemon thread goes on: see add_by_numpy */
+        return -1;
+    PyEval_RestoreThread(call->released);
+    const int failed = PyErr_CheckSignals();
+    call->released = PyEval_SaveThread();
+    return failed;
+}
+
 static int
 tell(void *context, size_t done)
 {
@@ -136,9 +149,7 @@ raise_outcome(struct call *call, const struct files_outcome *outcome)
         errno = outcome->error;
         PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError,
                                              outcome->operand < 0 ? NULL : call->names[outcome->operand]);
-    } else if (!PyErr_Occurred()) {
-        PyErr_SetNone(PyExc_KeyboardInterrupt); /* `stop` was set */
-    }
+    } /* else `check` or `tell` has set one */
 }
 
 static PyObject *
@@ -159,27 +170,27 @@ run_call(struct call *call)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
-/* Takes the arguments. Returns 0, with a buffer to release, or -1 with an exception set. */
+/* Takes the arguments. Returns 0, or -1 with an exception set. */
 static int
-parse(struct call *call, PyObject *arguments, PyObject *shapes[], int fortran[], Py_buffer *stop)
+parse(struct call *call, PyObject *arguments, PyObject *shapes[], int fortran[])
 {
     struct files_run *run = &call->run;
     long long offset[LAYOUT_OPERANDS];
     Py_ssize_t window;
     int adds;
-    if (!PyArg_ParseTuple(arguments, "(iii)(LLL)(O!O!O!)(O!O!O!)(ppp)(UUU)nO!pOy*:add_files", &run->descriptor[0],
+    if (!PyArg_ParseTuple(arguments, "(iii)(LLL)(O!O!O!)(O!O!O!)(ppp)(UUU)nO!pO:add_files", &run->descriptor[0],
                           &run->descriptor[1], &run->descriptor[2], &offset[0], &offset[1], &offset[2],
                           &PyArrayDescr_Type, &call->descr[0], &PyArrayDescr_Type, &call->descr[1], &PyArrayDescr_Type,
                           &call->descr[2], &PyTuple_Type, &shapes[0], &PyTuple_Type, &shapes[1], &PyTuple_Type,
                           &shapes[2], &fortran[0], &fortran[1], &fortran[2], &call->names[0], &call->names[1],
-                          &call->names[2], &window, &PyList_Type, &call->contexts, &adds, &call->tell, stop))
+                          &call->names[2], &window, &PyList_Type, &call->contexts, &adds, &call->tell))
         return -1;
     for (int k = 0; k < LAYOUT_OPERANDS; k++)
         run->offset[k] = offset[k];
     run->window = window > 0 ? (size_t)window : 0;
     run->threads = (int)PyList_Size(call->contexts);
     run->moves = !adds;
-    run->stop = stop->buf;
+    run->check = check;
     run->add = add_by_numpy;
     run->tell = call->tell == Py_None ? NULL : tell;
     run->context = call;
@@ -191,16 +202,12 @@ py_add_files(PyObject *module, PyObject *arguments)
 {
     PyObject *shapes[LAYOUT_OPERANDS], *result = NULL;
     int fortran[LAYOUT_OPERANDS];
-    Py_buffer stop;
     struct call *call = PyMem_Calloc(1, sizeof *call); /* not on the stack: see files_run */
     if (!call)
         return PyErr_NoMemory();
     call->state = PyModule_GetState(module);
-    if (parse(call, arguments, shapes, fortran, &stop) == 0) {
-        if (describe(call, shapes, fortran) == 0)
-            result = run_call(call);
-        PyBuffer_Release(&stop);
-    }
+    if (parse(call, arguments, shapes, fortran) == 0 && describe(call, shapes, fortran) == 0)
+        result = run_call(call);
     PyMem_Free(call);
     return result;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@ struct files {
     size_t n;
     struct files_run run;
     size_t told;
-    atomic_uchar stop;
-    int ends_at, stops_at; /* of the calls of tell; 0: none */
+    atomic_int checked; /* calls of check */
+    bool ends;          /* check ends the run */
+    int ends_at;        /* of the calls of tell; 0: none */
 };
 
 static int
@@ -30,9 +32,27 @@ tell(void *context, size_t done)
     const size_t stretch = files->run.together * (size_t)files->run.tiles.extent[0], left = files->n - files->told;
     CHECK(done == files->told + (left < stretch ? left : stretch), "%zu after %zu of %zu", done, files->told, files->n);
     files->told = done;
-    if (files->stops_at && --files->stops_at == 0)
-        atomic_store(&files->stop, 1);
     return files->ends_at && --files->ends_at == 0 ? -1 : 0;
+}
+
+static int
+check(void *context)
+{
+    struct files *files = context;
+    atomic_fetch_add(&files->checked, 1);
+    return files->ends ? -1 : 0;
+}
+
+/* An addition that lasts until the caller has looked for signals, twice where that does not end the run. */
+static int
+add_while_checked(void *context, int worker, const struct tiles *tiles, const struct tile *tile,
+                  char *const at[LAYOUT_OPERANDS])
+{
+    struct files *files = context;
+    (void)worker, (void)tiles, (void)tile, (void)at;
+    while (atomic_load(&files->checked) < (files->ends ? 1 : 2))
+        usleep(1000);
+    return 0;
 }
 
 static int
@@ -82,7 +102,7 @@ open_files(struct files *files, size_t n)
     CHECK(tile_adder_schedule(&files->run.adder, &files->run.tiles, &status) == 0);
     files->run.window = WINDOW;
     files->run.threads = THREADS;
-    files->run.stop = &files->stop;
+    files->run.check = check;
     files->run.add = no_other_add;
     files->run.context = files;
 }
@@ -193,20 +213,27 @@ TEST(the_caller_ends_a_run_wherever_it_is_told)
         struct files files;
         open_files(&files, 400000); /* more stretches than those that threads may have taken by then */
         files.run.tell = tell;
-        *(at % 2 ? &files.ends_at : &files.stops_at) = at / 2 + 1;
+        files.ends_at = at;
         CHECK(add(&files).error == FILES_ENDED, "%d", at);
         close_files(&files);
     }
 }
 
-TEST(a_caller_who_is_not_told_stops_a_run)
+TEST(a_caller_looks_for_signals_at_once_and_again_and_may_end_a_run_by_what_it_finds)
 {
-    struct files files;
-    open_files(&files, 200000);
-    atomic_store(&files.stop, 1);
-    const struct files_outcome outcome = add(&files);
-    CHECK(outcome.error == FILES_ENDED && outcome.operand == -1, "%d", outcome.error);
-    close_files(&files);
+    for (int ends = 0; ends < 2; ends++)
+        for (int told = 0; told < 2; told++) {
+            struct files files;
+            open_files(&files, 200000);
+            files.run.adder.schedule.simd = NULL; /* no loop of ours: each tile is added by the caller's function */
+            files.run.add = add_while_checked;
+            files.run.tell = told ? tell : NULL;
+            files.ends = ends != 0;
+            const struct files_outcome outcome = add(&files);
+            CHECK(outcome.error == (ends ? FILES_ENDED : 0) && outcome.operand == (ends ? -1 : 0), "%d", outcome.error);
+            CHECK(files.checked >= (ends ? 1 : 2), "%d", files.checked);
+            close_files(&files);
+        }
 }
 
 TEST(an_input_that_is_cut_short_is_named)
