@@ -6,18 +6,6 @@
 
 typedef __m256i vec;
 
-static inline vec
-vec_load(const void *source)
-{
-    return _mm256_loadu_si256(source);
-}
-
-static inline void
-vec_store(void *target, vec value)
-{
-    _mm256_storeu_si256(target, value);
-}
-
 static inline void
 vec_stream(void *target, vec value)
 {
@@ -27,18 +15,6 @@ vec_stream(void *target, vec value)
 /* For float16, as in add_avx512.c. */
 #define HALF_VECTORS
 typedef __m128i half;
-
-static inline half
-half_load(const void *source)
-{
-    return _mm_loadu_si128(source);
-}
-
-static inline void
-half_store(void *target, half value)
-{
-    _mm_storeu_si128(target, value);
-}
 
 static inline void
 half_stream(void *target, half value)
@@ -58,68 +34,11 @@ vec_add_bool(vec a, vec b)
     return _mm256_min_epu8(_mm256_or_si256(a, b), _mm256_set1_epi8(1));
 }
 
-static inline vec
-vec_add_i8(vec a, vec b)
-{
-    return _mm256_add_epi8(a, b);
-}
-
-static inline vec
-vec_add_i16(vec a, vec b)
-{
-    return _mm256_add_epi16(a, b);
-}
-
-static inline vec
-vec_add_i32(vec a, vec b)
-{
-    return _mm256_add_epi32(a, b);
-}
-
-static inline vec
-vec_add_i64(vec a, vec b)
-{
-    return _mm256_add_epi64(a, b);
-}
-
 static inline half
 vec_add_f16(half a, half b)
 {
     const __m256 sum = _mm256_add_ps(_mm256_cvtph_ps(a), _mm256_cvtph_ps(b));
     return _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT);
-}
-
-/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half
- * is zero, so that rounding keeps it a NaN. */
-static inline vec
-add_bf16_upper(vec a, vec b)
-{
-    const __m256 sum = _mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
-    const vec bits = _mm256_castps_si256(sum);
-    const vec odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const vec bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
-    return _mm256_add_epi32(bits, bias);
-}
-
-static inline vec
-vec_add_bf16(vec a, vec b)
-{
-    const vec upper = _mm256_set1_epi32((int)0xffff0000u);
-    const vec even = add_bf16_upper(_mm256_slli_epi32(a, 16), _mm256_slli_epi32(b, 16));
-    const vec odd = add_bf16_upper(_mm256_and_si256(a, upper), _mm256_and_si256(b, upper));
-    return _mm256_or_si256(_mm256_srli_epi32(even, 16), _mm256_and_si256(odd, upper));
-}
-
-static inline vec
-vec_add_f32(vec a, vec b)
-{
-    return _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
-}
-
-static inline vec
-vec_add_f64(vec a, vec b)
-{
-    return _mm256_castpd_si256(_mm256_add_pd(_mm256_castsi256_pd(a), _mm256_castsi256_pd(b)));
 }
 
 #include "host/simd_body.h"

@@ -1,13 +1,12 @@
 /* What all instruction sets share. A level's file (add_avx512.c, ...) defines
  *
  *     vec                       a register full of components of any type
- *     vec_load, vec_store       from and to any address
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and the fence that orders it
- *     vec_add_bool ... _f64     an addition for each component but e4m3fn (below), with NumPy's values and flags
+ *     vec_add_bool, _f16        the additions that are quicker by instructions of its own, with NumPy's values and
+ * flags
  *
- * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. With HALF_VECTORS it defines half,
- * half_load, half_store and half_stream too, a register of half the length, and adds halves where it likes: the type of
- * vec_add_f16 tells. */
+ * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. With HALF_VECTORS it defines half
+ * and half_stream too, a register of half the length, and adds halves where it likes: the type of vec_add_f16 tells. */
 #ifndef VECADD_HOST_SIMD_BODY_H
 #define VECADD_HOST_SIMD_BODY_H
 
@@ -15,17 +14,11 @@
 #include <string.h>
 
 #include "host/simd.h"
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "host/simd_vectors.h"
 
 /* float8_e4m3fn for every instruction set: 4 bits of exponent, 3 of fraction, no infinity, one NaN of either sign.
  * Processors have no float8 addition. This code counts numbers in units of 2^-9, the least subnormal: a float32 has
- * every sum of two exactly (18 bits), so that the only rounding is the one below, which raises no flag. GNU C's vectors
- * of the size of `vec` compile to its instruction set. */
-typedef uint32_t float8_words __attribute__((vector_size(sizeof(vec))));
-typedef int32_t float8_ints __attribute__((vector_size(sizeof(vec))));
-typedef float float8_floats __attribute__((vector_size(sizeof(vec))));
-
+ * every sum of two exactly (18 bits), so that the only rounding is the one below, which raises no flag. */
 enum {
     E4M3FN_NAN = 0x7f,
     E4M3FN_REBIAS = 129 << 3, /* added to an exponent field of bias 7, in units of 2^-9, gives float32's, bias 127 */
@@ -34,37 +27,30 @@ enum {
     HALF_OF_LAST_PLACE = (1 << 19) - 1, /* of the 20 extra bits of a float32's fraction, to round ties to even */
 };
 
-static inline float8_words
-float8_select(float8_words condition, float8_words yes, float8_words no)
-{
-    return (condition & yes) | (~condition & no);
-}
-
 /* The low byte of each word, in units of 2^-9; a NaN gives the finite number that its bits would be. */
-static inline float8_floats
-e4m3fn_units(float8_words x)
+static inline vec_f32
+e4m3fn_units(vec_u32 x)
 {
-    const float8_words magnitude = x & 0x7f, normal = (magnitude + E4M3FN_REBIAS) << 20;
-    const float8_words subnormal = (float8_words) __builtin_convertvector((float8_ints)magnitude, float8_floats);
-    const float8_words is_subnormal = (float8_words)(magnitude < E4M3FN_LEAST_NORMAL);
-    return (float8_floats)((x & 0x80) << 24 | float8_select(is_subnormal, subnormal, normal));
+    const vec_u32 magnitude = x & 0x7f, normal = (magnitude + E4M3FN_REBIAS) << 20;
+    const vec_u32 subnormal = (vec_u32) __builtin_convertvector((vec_i32)magnitude, vec_f32);
+    const vec_u32 is_subnormal = (vec_u32)(magnitude < E4M3FN_LEAST_NORMAL);
+    return (vec_f32)((x & 0x80) << 24 | vec_select(is_subnormal, subnormal, normal));
 }
 
 /* Rounds to nearest even, into the low byte of each word. Above 464 the result is a NaN; 448 is the largest number. */
-static inline float8_words
-e4m3fn_nearest(float8_floats units)
+static inline vec_u32
+e4m3fn_nearest(vec_f32 units)
 {
-    const float8_words bits = (float8_words)units, magnitude = bits & 0x7fffffff;
-    const float8_words normal = ((magnitude + HALF_OF_LAST_PLACE + (magnitude >> 20 & 1)) >> 20) - E4M3FN_REBIAS;
-    const float8_words subnormal = (float8_words) __builtin_convertvector((float8_floats)magnitude, float8_ints);
-    const float8_words number = float8_select((float8_words)(magnitude < FLOAT_OF_LEAST_NORMAL), subnormal, normal);
-    return (bits >> 24 & 0x80) |
-           float8_select((float8_words)(number < E4M3FN_NAN), number, (float8_words){0} + E4M3FN_NAN);
+    const vec_u32 bits = (vec_u32)units, magnitude = bits & 0x7fffffff;
+    const vec_u32 normal = ((magnitude + HALF_OF_LAST_PLACE + (magnitude >> 20 & 1)) >> 20) - E4M3FN_REBIAS;
+    const vec_u32 subnormal = (vec_u32) __builtin_convertvector((vec_f32)magnitude, vec_i32);
+    const vec_u32 number = vec_select((vec_u32)(magnitude < FLOAT_OF_LEAST_NORMAL), subnormal, normal);
+    return (bits >> 24 & 0x80) | vec_select((vec_u32)(number < E4M3FN_NAN), number, (vec_u32){0} + E4M3FN_NAN);
 }
 
 /* Sets the top bit of each byte that is a NaN. */
-static inline float8_words
-e4m3fn_nans(float8_words x)
+static inline vec_u32
+e4m3fn_nans(vec_u32 x)
 {
     return ((x & 0x7f7f7f7f) + 0x01010101) & 0x80808080;
 }
@@ -73,12 +59,12 @@ e4m3fn_nans(float8_words x)
 static inline vec
 vec_add_e4m3fn(vec a, vec b)
 {
-    const float8_words x = (float8_words)a, y = (float8_words)b;
-    float8_words sum = {0};
+    const vec_u32 x = (vec_u32)a, y = (vec_u32)b;
+    vec_u32 sum = {0};
     for (int shift = 0; shift < 32; shift += 8)
         sum |= e4m3fn_nearest(e4m3fn_units(x >> shift & 0xff) + e4m3fn_units(y >> shift & 0xff)) << shift;
-    const float8_words first = e4m3fn_nans(x), any = first | e4m3fn_nans(y), nan = any - (any >> 7);
-    return (vec)(float8_select(any | nan, nan, sum) | (first & x));
+    const vec_u32 first = e4m3fn_nans(x), any = first | e4m3fn_nans(y), nan = any - (any >> 7);
+    return (vec)(vec_select(any | nan, nan, sum) | (first & x));
 }
 
 /* Keeps the compiler from reordering stores across it. gcc 12 stores the four 32-byte vectors of an iteration as 1, 3,

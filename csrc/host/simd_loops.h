@@ -1,7 +1,20 @@
 /* The loops over arrays, for one type of vector: simd_body.h includes this file for each, with VECTOR, the type, and
  * OF_VECTOR(of), which makes the names of its functions. */
+typedef VECTOR OF_VECTOR(unaligned) __attribute__((aligned(1), may_alias));
 typedef VECTOR (*OF_VECTOR(adder))(VECTOR a, VECTOR b);
 typedef void (*OF_VECTOR(storer))(void *target, VECTOR value);
+
+static inline VECTOR
+OF_VECTOR(load)(const void *source)
+{
+    return *(const OF_VECTOR(unaligned) *)source;
+}
+
+static inline void
+OF_VECTOR(store)(void *target, VECTOR value)
+{
+    *(OF_VECTOR(unaligned) *)target = value;
+}
 
 /* Adds less than one vector: the components beyond the end are zeros, whose sums raise no flag. */
 static inline void
