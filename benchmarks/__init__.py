@@ -1,1 +1,1 @@
-"""Comparisons with other libraries (peers), recorded results, and the tables that README.md makes of them."""
+"""Comparisons with other libraries (peers), recorded results, and what the documents show of them."""

@@ -10,7 +10,7 @@ def main() -> int:
     """Fills the tables, or with --check says which differ; exit status 1 where some do."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tables",
-        description="fills the tables of README.md, docs/*.md and benchmarks/README.md",
+        description="fills the tables of docs/*.md and benchmarks/README.md",
     )
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 where it would change")
     check = parser.parse_args().check

@@ -1,4 +1,4 @@
-"""The tables of README.md, docs/*.md and benchmarks/README.md, made from the recorded results.
+"""The tables of docs/*.md and benchmarks/README.md, made from the recorded results.
 
 A table is between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
 Where several machines have recorded it, <!-- table: NAME MACHINE --> says which.
@@ -109,8 +109,7 @@ SWEEPS_OF = {
 
 # Each document, and the path of the method relative to it.
 DOCUMENTS = {
-    document: os.path.relpath(METHOD, document.parent)
-    for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), METHOD)
+    document: os.path.relpath(METHOD, document.parent) for document in (*sorted((ROOT / "docs").glob("*.md")), METHOD)
 }
 
 

@@ -186,10 +186,10 @@ def _cell(row: Figure | None) -> str:
     if "ratio" not in row.params:
         return sweeps.show_time(row)
     ratio = f"{row.params['ratio']:.3g}"
-    return f"**{ratio}**" if _place(row) == "ahead" else ratio
+    return f"**{ratio}**" if place(row) == "ahead" else ratio
 
 
-def _place(row: Figure) -> str:
+def place(row: Figure) -> str:
     """The peer is "ahead" or "behind" only where the whole interval of its time over ours is on one side of 1."""
     low, high = row.params["ratio_interval"]
     return "ahead" if high < 1 else "behind" if low > 1 else "level"
@@ -248,7 +248,7 @@ def _summary_of_nearest(found: Nearest) -> str:
     """In how many cells the nearest peer is behind, level or ahead, and how much in the mean."""
     if not found:
         return "No peer was there."
-    counts = Counter(_place(nearest) for _, nearest in found.values())
+    counts = Counter(place(nearest) for _, nearest in found.values())
     ours_over_its = {cell: 1 / nearest.params["ratio"] for cell, (_, nearest) in found.items()}
     text = (
         f"Of {len(found)} cells the nearest peer is behind in {counts['behind']}, level in {counts['level']} and "
@@ -266,7 +266,7 @@ def _nearest_cell(found: tuple[Figure, Figure] | None) -> str:
         return "-"
     ours, nearest = found
     against = f"{nearest.label} {nearest.params['ratio']:.3g}"
-    return f"{show_seconds(ours.seconds or 0)}, {f'**{against}**' if _place(nearest) == 'ahead' else against}"
+    return f"{show_seconds(ours.seconds or 0)}, {f'**{against}**' if place(nearest) == 'ahead' else against}"
 
 
 # Routes: how near the choice is to the best, and hybrid to the better of host and GPU
@@ -377,7 +377,7 @@ def ahead(runs: Sequence[Recording]) -> list[str]:
 
 
 def _lines_of_faster(what: str, cells: Sequence[Figure]) -> list[str]:
-    faster = [row for row in cells if _place(row) == "ahead"]
+    faster = [row for row in cells if place(row) == "ahead"]
     if not faster:
         return []
     shares = sorted(100 * (1 - row.params["ratio"]) for row in faster)

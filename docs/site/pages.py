@@ -1,4 +1,4 @@
-"""The start page's story and its menu, and the alternative texts of the notebooks' pictures."""
+"""The start page's menu, and the alternative texts of the notebooks' pictures."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +6,6 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-
-STORY = "<!-- the story in pictures -->"
 
 # Of the menu: titles of groups and their documents. "*" means every document of docs that no group names.
 GROUPS = {
@@ -44,11 +42,9 @@ GROUPS = {
 
 
 def complete(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Gives the start page README's story and the menu."""
+    """Gives the start page the menu."""
     if docname == app.config.root_doc:
-        _, _, after = Path(app.srcdir, "README.md").read_text().partition("## The story in pictures\n")
-        story = after.partition("\n## ")[0].replace("](docs/", "](").replace('src="docs/', 'src="')
-        source[0] = source[0].replace(STORY, story) + "".join(menu(app.env.found_docs))
+        source[0] += "".join(menu(app.env.found_docs))
 
 
 def menu(found: set[str]) -> Iterator[str]:

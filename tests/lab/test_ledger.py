@@ -1,6 +1,6 @@
 """benchmarks/ledger.json: what its expressions may have and mean, and that each verdict has its sentence.
 
-That docs/ledger.md is what the claims and the recorded rows give, test_readme.py tests, as of every document."""
+That docs/ledger.md is what the claims and the recorded rows give, test_tables.py tests, as of every document."""
 
 import re
 from dataclasses import replace

@@ -94,7 +94,7 @@ def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path:
     one that needs a GPU and a compiler: tests/lab/test_judge_gpu.py; for the one whose status a slow machine decides:
     tests/lab/test_check.py; and for that of many machines: test_fleet.py."""
     printed = [line for body in blocks("README.md", "") for line in body.splitlines() if line.startswith("vecadd ")]
-    elsewhere = {"vecadd check", "vecadd fleet", "vecadd judge", "vecadd tune"}
+    elsewhere = {"vecadd bench", "vecadd check", "vecadd fleet", "vecadd judge", "vecadd tune"}
     commands = [shlex.split(line, comments=True) for line in printed]
     assert {"vecadd add", "vecadd info", "vecadd notebooks", "vecadd run"} | elsewhere == {
         " ".join(command[:2]) for command in commands

@@ -1,210 +1,123 @@
-"""README.md: its tables are those of the recorded results.
+"""README.md: its figures are those of the result files, a chart's text is its finding, its receipt is of a program."""
 
-`PYTHONPATH=.:tests python tests/project/test_readme.py` writes the golden files anew; read what
-has changed before you keep it."""
-
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from made_up import FIGURES, RUNGS, plain_figure
-from made_up import META as MADE_UP
 
-from benchmarks import model_check
-from benchmarks.tables import documents
-from vecadd import _core
-from vecadd.figures import Figure, write_run
+from benchmarks import pictures
+from benchmarks.tables import peers
+from benchmarks.tables.documents import RESULTS
+from vecadd.figures import Figure, read_run
+from vecadd.tables import show_seconds
 
 pytestmark = pytest.mark.no_native
 
-META: dict[str, Any] = {
-    "gpu": [{"name": "NVIDIA H200"}],
-    "cpu": {"model": "Xeon", "threads": 16},
-    "driver": "580.95.05",
-    "date": "2026-01-02T03:04:05+00:00",
-    "commit": "abc",
-    "method": "median of rounds",
-    "clocks": dict.fromkeys(["size", "peer-device", "peer-overhead"], "CUDA events"),
-}
-
-H200 = documents.RESULTS / "h200"
-EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PROSE = " ".join(re.sub(r"\]\([^)]*\)", "]", README).replace("[", "").replace("]", "").split())  # as one reads it
+CHARTS = [name for name, picture in pictures.PICTURES.items() if not isinstance(picture.of, str)]
 
 
-@pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """A folder of results: a size sweep on one machine."""
-    rows = [
-        plain_figure(sweep="size", name=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
-        for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
-    ]
-    (tmp_path / "h200").mkdir()
-    write_run(tmp_path / "h200" / "size.json", META, rows)
-    return tmp_path
+def rows(file: str) -> Sequence[Figure]:
+    return read_run(RESULTS / file).figures
 
 
-@pytest.mark.parametrize("document", documents.DOCUMENTS, ids=lambda path: str(path.relative_to(documents.ROOT)))
-def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
-    text, method_at = document.read_text(), documents.DOCUMENTS[document]
-    assert documents.fill(text, method_at=method_at) == text, "run python -m benchmarks.tables"
+def ratio(file: str, name: str, n: int, dtype: str = "float32") -> float:
+    (found,) = (row for row in rows(file) if (row.name, row.dtype, row.n) == (name, dtype, n))
+    return float(found.params["ratio"])
 
 
-def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
-    assert documents.fill(EMPTY, recorded).splitlines() == [
-        "before",
-        "<!-- table: size -->",
-        "",
-        "| n, GB/s (% of limit) | naive | tuned |",
-        "| --- | ---: | ---: |",
-        "| 2^28 | 3450 (75 %) | 4462 (97 %) |",
-        "",
-        "*NVIDIA H200, driver 580.95.05; 2026-01-02, commit abc. CUDA events.*",
-        "",
-        "*Method: median of rounds.*",
-        "",
-        "<!-- /table -->",
-        "after",
-    ]
+def less(ratio: float) -> str:
+    """Of the time of ours."""
+    return f"takes {100 * (1 - ratio):.0f} % less time"
 
 
-SECTIONS = """# One
-<!-- table: size -->
-<!-- /table -->
-between
-<!-- table: peer-device -->
-<!-- /table -->
-```
-# no heading, a comment
-```
-after
-## Two
-<!-- table: size -->
-<!-- /table -->
-### None
-"""
+def say_how_much_slower_numpy_is() -> str:
+    sixteen, two = (ratio(f"{each}/peer-host.json", "numpy out=", 1 << 27) for each in ("h100", "amd-epyc-2t"))
+    return f"on sixteen threads NumPy takes {sixteen:.0f} times as long as vecadd, on two {two:.1f} times"
 
 
-@pytest.fixture
-def sectioned(recorded: Path) -> Path:
-    """The same folder with a comparison of another day beside the size sweep."""
-    ours = plain_figure(sweep="peer-device", name="vecadd", n=1 << 28)
-    later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later"}
-    write_run(recorded / "h200" / "peer-device.json", later, [ours])
-    return recorded
+def say_that_torch_is_level_on_two_threads() -> str:
+    (torch,) = (
+        row
+        for row in rows("amd-epyc-2t/peer-host.json")
+        if (row.name, row.dtype, row.n) == ("torch out=", "float32", 1 << 27)
+    )
+    assert peers.place(torch) == "level"
+    return "On two threads torch is level"
 
 
-def test_each_table_says_where_and_when_it_was_recorded_and_a_section_once_how(sectioned: Path) -> None:
-    first, second = documents.fill(SECTIONS, sectioned).split("## Two")
-    where = "*NVIDIA H200, driver 580.95.05; "
-    assert [line for line in first.splitlines() if line.startswith(("*NVIDIA", "*Method"))] == [
-        f"{where}2026-01-02, commit abc. CUDA events.*",
-        f"{where}2026-02-01, commit later.*",
-        "*Method: median of rounds.*",
-    ]
-    assert first.index("*Method") < first.index("```")
-    assert f"{where}2026-01-02, commit abc. CUDA events.*\n\n*Method: median of rounds.*" in second
+def say_how_the_nearest_peers_are() -> str:
+    compared = [row for row in rows("h200/peer-device.json") if row.sweep == "peer-device"]
+    counts = Counter(peers.place(row) for _, row in peers.find_nearest(compared).values())
+    libraries = {row.name for row in compared if not row.name.startswith(("vecadd", "jax"))}
+    assert len(libraries) == 8
+    return (
+        f"the nearest of eight libraries is behind in {counts['behind']}, level in {counts['level']} and ahead in "
+        f"{counts['ahead']} of {counts.total()} cells of dtype and size"
+    )
 
 
-def test_a_machine_without_a_gpu_has_no_version_of_cuda(recorded: Path) -> None:
-    (recorded / "xeon").mkdir()
-    on_host = {**META, "gpu": [], "versions": {"numpy": "2.5.2", "cuda": "13.0"}}
-    write_run(recorded / "xeon" / "size.json", on_host, [plain_figure(sweep="size", name="tuned", n=1 << 28)])
-    lines = documents.fill(EMPTY.replace("size", "size xeon"), recorded).splitlines()
-    assert "*Xeon, 16 threads; 2026-01-02, commit abc; numpy 2.5.2. CUDA events.*" in lines
+def say_how_far_an_early_trigger_is_ahead() -> str:
+    early = [row for row in rows("h200/peer-device.json") if row.name == "triton, early trigger" and row.seconds]
+    shares = sorted(100 * (1 - row.params["ratio"]) for row in early if row.sweep == "peer-queued")
+    return f"takes {shares[0]:.2g} to {shares[-1]:.2g} % less time where additions follow each other"
 
 
-def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
-    newer = plain_figure(sweep="size", name="tuned", n=1 << 28, gbps=4500.0, fraction=None)
-    write_run(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
-    assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded)
+def say_how_far_foreach_is_ahead() -> str:
+    theirs, ours = (
+        ratio("h200/peer-many.json", name, 2560)
+        for name in ("torch._foreach_add_ in place", "vecadd.add_many in place (torch tensors)")
+    )
+    return f"`torch._foreach_add_` {less(theirs / ours)} than `vecadd.add_many` on tensors"
 
 
-def test_several_machines_must_be_told_apart(recorded: Path) -> None:
-    (recorded / "l4").mkdir()
-    (recorded / "l4" / "size.json").write_text((recorded / "h200" / "size.json").read_text())
-    with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
-        documents.fill(EMPTY, recorded)
-    assert "4462" in documents.fill(EMPTY.replace("size", "size l4"), recorded)
+def say_how_far_torch_is_ahead_after_a_pause() -> str:
+    return (
+        f"2^18 float32 on sixteen threads torch {less(ratio('h100/peer-host.json', 'torch out= after 1 ms', 1 << 18))}"
+    )
 
 
-@pytest.mark.parametrize(
-    ("marker", "text"),
-    [("sideways", "no table 'sideways'"), ("size l4", "no result of this sweep is recorded on l4")],
-)
-def test_a_marker_of_no_table_and_of_no_machine_is_an_error(marker: str, text: str, recorded: Path) -> None:
-    with pytest.raises(ValueError, match=text):
-        documents.fill(EMPTY.replace("size", marker), recorded)
+def say_what_a_small_call_saves() -> str:
+    saved: dict[bool, list[float]] = {False: [], True: []}  # by whether it is of 16-bit floats
+    for machine in ("h100", "amd-epyc-2t"):
+        compared = rows(f"{machine}/peer-host.json")
+        ours = {(row.name, row.dtype, row.n): row.seconds or 0 for row in compared}
+        for row in compared:
+            if row.name in ("numpy out=", "numpy a + b") and row.bytes <= 3 * (16 << 10):
+                seconds = ours[row.params["reference"], row.dtype, row.n]
+                saved["float16" in row.dtype].append(seconds * (row.params["ratio"] - 1))
+    assert sorted(saved[False])[-2] < 1e-6
+    most, of_16_bits = (show_seconds(max(saved[kind])) for kind in (False, True))
+    return f"a call saves at most {most} beside NumPy, mostly less than 1 us; of 16-bit floats up to {of_16_bits}"
 
 
-def test_a_table_that_no_machine_has_recorded_says_so(recorded: Path) -> None:
-    text = documents.fill(EMPTY.replace("size", "host"), recorded)
-    assert "<!-- table: host -->\n\n*Not recorded yet.*\n\n<!-- /table -->" in text
-    both = documents.fill(f"{EMPTY}\n{EMPTY.replace('size', 'host')}", recorded)
-    assert both.index("4462") < both.index("*Not recorded yet.*") < both.index("*Method")
+def say_how_good_receipts_predict() -> str:
+    programs = [row.params for row in rows("amd-epyc-2t/why.json") if row.sweep == "why-programs"]
+    assert len(programs) == 10
+    furthest = max(abs(each["predicted"] / each["measured"] - 1) for each in programs)
+    return f"all ten gained what the receipt had predicted, within {100 * furthest:.0f} %"
 
 
-def filled(table: str, folder: Path) -> str:
-    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder)
+def say_what_a_receipt_costs() -> str:
+    costs = {row.n: row.params["ratio"] for row in rows("amd-epyc-2t/why.json") if row.sweep == "why-costs"}
+    largest = max(costs, key=costs.__getitem__)
+    return f"It costs up to {100 * costs[largest] - 100:.0f} % of the time of additions of {largest:,} elements"
 
 
-def compared(folder: Path, sweep: str, *ratios: tuple[str, str, int, float], **meta: Any) -> None:
-    """A file of a comparison: for each (library, dtype, n, ratio) our row and the other's."""
-    rows: list[Figure] = []
-    for library, dtype, n, ratio in ratios:
-        ours = plain_figure(sweep=sweep, name="vecadd", dtype=dtype, n=n, value=1e-6, params={})
-        params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.004, ratio + 0.004]}
-        rows += [ours, replace(ours, name=library, params=params)]
-    (folder / "h200").mkdir(exist_ok=True)
-    write_run(folder / "h200" / f"{sweep}.json", {**MADE_UP, **meta}, rows)
+@pytest.mark.parametrize("sentence", [value for name, value in globals().items() if name.startswith("say_")])
+def test_a_figure_is_what_is_recorded(sentence: Callable[[], str]) -> None:
+    assert sentence() in PROSE
 
 
-def test_where_no_peer_is_ahead_the_list_says_so(tmp_path: Path) -> None:
-    compared(tmp_path, "peer-host", ("numpy", "float32", 1 << 10, 0.999))
-    assert "- None." in filled("ahead h200", tmp_path).splitlines()
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_charts_text_is_its_finding(name: str) -> None:
+    assert f'<img src="docs/pictures/{name}.png" width="480" alt="{pictures.PICTURES[name].chart.title}">' in README
 
 
-def test_a_run_says_its_commit_and_whether_there_were_changes(tmp_path: Path) -> None:
-    ratios = ("torch", "float32", 1 << 24, 0.99)
-    for commit, words in (("0a1b+", ", commit 0a1b with uncommitted changes"), ("0a1b", ", commit 0a1b"), (None, "")):
-        compared(tmp_path, "peer-device", ratios, commit=commit)
-        assert f"*Made-up GPU, driver 580.1; 2026-01-02{words}.*" in filled("peer-device", tmp_path)
-
-
-def test_the_models_share_of_cells_is_what_model_check_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = filled("model h200", documents.RESULTS).splitlines()
-    model_check.main([str(H200 / f"{sweep}.json") for sweep in ("ladder", "size")])
-    said = capsys.readouterr().out
-    for sweep in ("ladder", "size"):
-        (line,) = (line for line in lines if line.startswith(f"| {sweep} |"))
-        within, cells = line.split(" | ")[1:3]
-        assert f"{sweep}: {within} of {cells} cells within 10 %" in said
-
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "readme"
-GENERATED = ("ladder", "blocksize", "precision", "transfer", "stages", "latency", "steps")
-
-
-def generated(table: str, folder: Path) -> str:
-    """The table's lines as README.md gets them from the fixed rows of every sweep, a file each."""
-    (folder / "made-up").mkdir(exist_ok=True)
-    for sweep, rows in FIGURES.items():
-        write_run(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
-    return filled(table, folder)
-
-
-@pytest.mark.parametrize("table", GENERATED)
-def test_fixed_rows_give_exactly_the_table_of_the_golden_file(
-    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_core, "rungs", lambda: list(RUNGS.values()))
-    assert generated(table, tmp_path) == (GOLDEN / f"{table}.md").read_text()
-
-
-if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
-    _core.rungs = lambda: list(RUNGS.values())
-    for name in GENERATED:
-        with TemporaryDirectory() as place:
-            (GOLDEN / f"{name}.md").write_text(generated(name, Path(place)))
+def test_the_receipt_names_a_line_of_the_program() -> None:
+    name, number = re.findall(r"^(examples/\S+\.py):(\d+) ", README, re.MULTILINE)[0]
+    assert "+= bias" in (ROOT / name).read_text().splitlines()[int(number) - 1]
