@@ -21,7 +21,6 @@ H200 = {
     "l2": 62_914_560,
 }
 T4 = H200 | {"cc_major": 7, "cc_minor": 5, "multiprocessors": 40, "threads_per_multiprocessor": 1024}
-A100 = H200 | {"cc_major": 8, "multiprocessors": 108}
 
 # Round numbers of the order of an H200's; no test depends on how near they are.
 LIMITS = Limits(

@@ -18,7 +18,6 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from vecadd._command import unknown
 from vecadd.bench import plot
 from vecadd.bench.plot import step_style
-from vecadd.model.advice import LARGE_TILE, SMALL_TILE
 from vecadd.model.kernels import LINE, SECTOR
 from vecadd.model.theory import WARP
 
@@ -309,13 +308,13 @@ def draw_compiler() -> Figure:
 
 # The decision tree of founding document 003: how to get more bytes in flight, and when not to.
 
-_KIB = 1024
+SMALL_TILE, LARGE_TILE = 1, 2  # KiB of a block's copy: asynchronous below, bulk above
 
 TREE_TEXT = (
     "A tree of questions. Are there enough bytes in flight? Yes: stop. No: where shall more loads go? Into "
     "registers: load 16 bytes at a time, then unroll. Into shared memory: are the arrays aligned to 16 bytes? At 4 "
-    f"or 8: asynchronous copies. At 16: asynchronous copies for tiles below {SMALL_TILE // _KIB} KiB, bulk copies "
-    f"above {LARGE_TILE // _KIB} KiB, either between."
+    f"or 8: asynchronous copies. At 16: asynchronous copies for tiles below {SMALL_TILE} KiB, bulk copies "
+    f"above {LARGE_TILE} KiB, either between."
 )
 
 
@@ -332,8 +331,7 @@ def draw_tree() -> Figure:
     _branch(sheet, (4.0, 1.4), (2.05, 1.9), "registers")
     _branch(sheet, (5.2, 1.4), (5.8, 1.9), "shared memory")
     sheet.box(1.9, 2.8, 1.9, 0.5, "asynchronous copy\nof 4 or 8 bytes", fill=plot.PALE)
-    small, large = SMALL_TILE // _KIB, LARGE_TILE // _KIB
-    words = f"tile below {small} KiB: asynchronous copy\nabove {large} KiB: bulk copy"
+    words = f"tile below {SMALL_TILE} KiB: asynchronous copy\nabove {LARGE_TILE} KiB: bulk copy"
     sheet.box(4.4, 2.8, 2.7, 0.5, words, fill=plot.PALE)
     _branch(sheet, (5.1, 2.3), (2.85, 2.8), "no: 4 or 8")
     _branch(sheet, (6.2, 2.3), (6.0, 2.8), "yes")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from modelled import A100, H200, LIMITS, RUNGS, T4, expect
+from modelled import H200, LIMITS, RUNGS, T4, expect
 
 from benchmarks import model_check
 from vecadd import _core, model
@@ -551,7 +551,6 @@ KNOWN = {
     "no memory under load": replace(LIMITS, loaded=None),
     "a slow memory": replace(LIMITS, loaded=SLOW),
 }
-SHARED = {"target": "shared memory"}
 WIDE, SMALL = {"bytes_per_load": 16}, {"block": 32}
 QUESTIONS: tuple[dict[str, Any], ...] = (
     *({"n": 0}, {"n": 1000}, {"n": 2**20, **WIDE}, WIDE, {"registers": 128}),
@@ -567,10 +566,6 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"dtype": "int8", "alignment": 8, **SMALL, "grid": 132 * 32},
     {"alignment": 8, "bytes_per_load": 8, **SMALL, "grid": 132 * 32},
     {**WIDE, **SMALL, "registers": 128, "grid": 132 * 16},
-    # Into shared memory.
-    *({**SHARED, "tile": tile} for tile in (1023, 1024, 2048, 2049)),
-    *({**SHARED, "alignment": 8}, {**SHARED, "alignment": 4}, {**SHARED, "gpu": "A100"}, {**SHARED, "gpu": "T4"}),
-    {**SHARED, "dtype": "int8", "alignment": 1, "grid": 132 * 8},
 )
 
 
@@ -578,8 +573,6 @@ def advice() -> Iterator[str]:
     """What is asked, what bounds it, the rungs to try, the bytes in flight and those that are needed, and the steps."""
     for asked in QUESTIONS:
         given = dict(asked)
-        if "gpu" in asked:
-            given["gpu"] = {"A100": A100, "T4": T4}[asked["gpu"]]
         if "limits" in asked:
             given["limits"] = KNOWN[asked["limits"]]
         found = advise(**given)
@@ -611,7 +604,6 @@ def test_a_device_that_is_not_there_is_a_value_error(device, number):
         (("float32", -1, 16), {}, ValueError),
         (("float32", 10, 3), {}, ValueError),
         (("float32", 10, 0), {}, ValueError),
-        (("float32", 10, 16), {"target": "disk"}, ValueError),
         (("float33", 10, 16), {}, TypeError),
         (("float32", 2**26, 16), {"block": 4096}, ValueError),
         (("float32", 2**26, 16), {"grid": 0}, ValueError),

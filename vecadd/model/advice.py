@@ -12,7 +12,6 @@ from vecadd.model.theory import ARRAYS, WARP, Gpu, Occupancy, arithmetic_intensi
 from vecadd.tables import show_seconds
 
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
-SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)
 WIDEST = 16  # bytes of the widest load
 LITTLE = 0.07  # of a time: what is not worth another kernel
 MUCH = 0.1  # of a time: a launch that takes so much is worth saving
@@ -59,8 +58,6 @@ def advise(
     block: int = 256,
     grid: int | None = None,
     registers: int = 16,
-    target: Literal["registers", "shared memory"] = "registers",
-    tile: int | None = None,
     limits: Limits | None = None,
 ) -> Advice:
     """What to try next for an addition of n elements of that dtype whose arrays are aligned to ``alignment`` bytes.
@@ -68,14 +65,14 @@ def advise(
     ``device`` is a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``, or the number of a device here (this
     initialises CUDA). The kernel as it is now loads ``bytes_per_load`` bytes (one element) ``loads_in_flight`` times
     before it uses them, moves ``arrays`` arrays (4 where it reads c too), and has ``grid`` blocks (None: enough that
-    each thread loads once) of ``block`` threads with ``registers`` registers each. ``target`` is where more loads shall
-    go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
+    each thread loads once) of ``block`` threads with ``registers`` registers each. More loads go into registers: what
+    document 003 says of copies into shared memory is drawn by the diagram "tree" (``vecadd.diagrams``).
 
     How many bytes in flight are enough follows from ``limits.loaded``, the memory's rate under load, which
     ``Limits.of`` takes from a run. Without it the bound is "unknown": the latency of an idle memory says too little.
 
-    Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, and
-    blocks, grids and registers that no kernel has; TypeError for unknown dtypes.
+    Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, and blocks, grids
+    and registers that no kernel has; TypeError for unknown dtypes.
 
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
     >>> loaded = {"bytes_in_flight": [4096, 16384, 32768, 131072], "gbps": [1300, 3890, 4480, 4640]}
@@ -90,15 +87,13 @@ def advise(
         raise ValueError(f"n must be at least 0, not {n!r}")
     if alignment < 1 or alignment & (alignment - 1):
         raise ValueError(f"alignment must be a power of two, not {alignment!r}")
-    if target not in ("registers", "shared memory"):
-        raise ValueError(f"target must be 'registers' or 'shared memory', not {target!r}")
     if arrays not in (ARRAYS, ARRAYS + 1):
         raise ValueError(f"arrays must be {ARRAYS}, or {ARRAYS + 1} where c is read too, not {arrays!r}")
     if grid is not None and grid < 1:
         raise ValueError(f"grid must be at least 1 block, not {grid!r}")
     fitting = occupancy(gpu, block, registers)
     limits = limits or Limits()
-    load, tile = bytes_per_load or itemsize, tile or WIDEST * block
+    load = bytes_per_load or itemsize
     if n == 0:
         return Advice("nothing", None, 0.0, (), ("There is nothing to add.",))
 
@@ -114,10 +109,7 @@ def advise(
 
     def more(missing: float) -> tuple[tuple[str, ...], list[str]]:
         """Rungs and advice for ``missing`` times as many bytes in flight."""
-        if target == "registers":
-            rungs, words = _into_registers(load, alignment, missing)
-        else:
-            rungs, words = _into_shared_memory(gpu, alignment, tile)
+        rungs, words = _into_registers(load, alignment, missing)
         words = [*_crowded(fitting), *words]
         places = fitting.blocks * gpu.multiprocessors
         if blocks >= places or blocks * of_a_block >= inputs:
@@ -255,41 +247,6 @@ def _into_registers(load: int, alignment: int, missing: float) -> tuple[tuple[st
         ]
     return ("float4_unroll2",), [
         "Into registers: loads are as wide as they get. Unroll by two, and watch that registers do not cost occupancy."
-    ]
-
-
-def _into_shared_memory(gpu: Gpu, alignment: int, tile: int) -> tuple[tuple[str, ...], list[str]]:
-    """Rungs and advice for loads into shared memory, by alignment and the bytes that a block copies at a time."""
-    if gpu.capability < 80:
-        return ("float4", "unroll2"), [
-            "Into shared memory: copies that run by themselves need compute capability 8.0. Use registers: wider "
-            "loads, then unrolling."
-        ]
-    if alignment < 4:
-        return ("naive",), [
-            f"Into shared memory: asynchronous copies take 4 bytes aligned to 4 at least, the arrays are aligned to "
-            f"{alignment}. Ordinary loads take any alignment."
-        ]
-    if alignment < WIDEST:
-        return ("async_copy",), [
-            f"Into shared memory: an alignment of {alignment} bytes leaves asynchronous copies of {min(alignment, 8)} "
-            "bytes, through the L1; bulk copies need 16."
-        ]
-    if gpu.capability < 90:
-        return ("async_copy",), [
-            "Into shared memory: asynchronous copies of 16 bytes, past the L1. Bulk copies need compute capability 9.0."
-        ]
-    if tile < SMALL_TILE:
-        return ("async_copy",), [
-            f"Into shared memory: for {tile} bytes a block asynchronous copies, {WARP} threads at 16 bytes each are "
-            "quicker than ordering a bulk copy."
-        ]
-    if tile <= LARGE_TILE:
-        return ("async_copy", "bulk_copy"), [
-            f"Into shared memory: at {tile} bytes a block asynchronous and bulk copies are equals; try both."
-        ]
-    return ("bulk_copy",), [
-        f"Into shared memory: {tile} bytes a block are for bulk copies, which one thread orders by one instruction."
     ]
 
 
