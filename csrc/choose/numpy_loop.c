@@ -7,11 +7,11 @@
 #include "choose/plan.h"
 #include "host/schedule.h"
 
-struct loop_bounds
-loop_bounds_usual(void)
+size_t
+loop_least(void)
 {
     const struct host_thresholds *from = host_thresholds();
-    return (struct loop_bounds){.least = smaller(smaller(from->awake, from->wake), from->stream_alone)};
+    return smaller(smaller(from->awake, from->wake), from->stream_alone);
 }
 
 static bool
@@ -21,38 +21,22 @@ is_aligned(const struct loop_call *call)
     return all % component_size[dtype_table[call->dtype].component] == 0;
 }
 
-/* With ordinary stores one thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to
- * 2^18 float32 on an EPYC. So where no worker is awake, the loop below adds. */
-static struct plan_request
-request_for(const struct loop_call *call, const struct loop_bounds *bounds)
-{
-    return (struct plan_request){.below = &call->below, .threads = bounds->every_thread ? threads_available() : 0};
-}
-
-/* Whether more than one thread may add, or streaming stores do: what NumPy does not have. */
 static bool
-is_ahead(const struct host_schedule *schedule)
-{
-    return schedule->streaming || schedule->threads > 1;
-}
-
-static bool
-plan_run_of_elements(struct plan *plan, const struct loop_call *call, const struct loop_bounds *bounds)
+plan_run_of_elements(struct plan *plan, const struct loop_call *call, const struct plan_request *request)
 {
     const struct dtype_row *dtype = &dtype_table[call->dtype];
     const size_t bytes = call->n * dtype->itemsize;
     if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))
         return false;
     const struct batch_add add = {call->a, call->b, call->out, call->n * dtype->components, dtype->component};
-    const struct plan_request request = request_for(call, bounds);
     struct status status;
-    return plan_host_run(plan, &add, &request, &status) == 0 && is_ahead(&plan->schedule);
+    return plan_host_run(plan, &add, request, &status) == 0;
 }
 
 /* One of a and b is one element, which is not in out. */
 static bool
 plan_with_one_element(struct plan *plan, struct addition *addition, const struct loop_call *call,
-                      const struct loop_bounds *bounds)
+                      const struct plan_request *request)
 {
     const ssize_t all[] = {(ssize_t)call->n}, one[] = {1};
     const struct operand array = {
@@ -67,23 +51,24 @@ plan_with_one_element(struct plan *plan, struct addition *addition, const struct
 
     const struct operand *const operands[] = {&operand[0], &operand[1], &operand[2]};
     const struct addition_rules rules = {.dtype = call->dtype};
-    const struct plan_request request = request_for(call, bounds);
     struct status status;
     return addition_resolve(addition, operands, &rules) == REFUSED_NOT &&
-           plan_make(plan, addition, operands, &request, &status) == 0 && plan->route == ROUTE_HOST &&
-           is_ahead(&plan->schedule);
+           plan_make(plan, addition, operands, request, &status) == 0 && plan->route == ROUTE_HOST;
 }
 
+/* With ordinary stores one thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to
+ * 2^18 float32 on an EPYC. So the call is ours where streaming stores or several threads add, and the loop below adds
+ * where no worker is awake. */
 bool
-plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call, const struct loop_bounds *bounds)
+plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call, bool every_thread)
 {
-    const ssize_t size = (ssize_t)dtype_table[call->dtype].itemsize;
-    const ssize_t *step = call->step;
-    if (call->n * (size_t)size < bounds->least || step[LAYOUT_SUM] != size || !is_aligned(call))
+    const ssize_t size = (ssize_t)dtype_table[call->dtype].itemsize, *step = call->step;
+    const struct plan_request request = {.below = &call->below, .threads = every_thread ? threads_available() : 0};
+    const bool arrays = step[0] == size && step[1] == size;
+    const bool with_one = (step[0] == 0 && step[1] == size) || (step[0] == size && step[1] == 0);
+    if (step[LAYOUT_SUM] != size || !is_aligned(call) || (!arrays && !with_one))
         return false;
-    if (step[0] == size && step[1] == size)
-        return plan_run_of_elements(plan, call, bounds);
-    if ((step[0] == 0 && step[1] == size) || (step[0] == size && step[1] == 0))
-        return plan_with_one_element(plan, addition, call, bounds);
-    return false;
+    const bool planned =
+        arrays ? plan_run_of_elements(plan, call, &request) : plan_with_one_element(plan, addition, call, &request);
+    return planned && (plan->schedule.streaming || plan->schedule.threads > 1);
 }

@@ -21,19 +21,13 @@ struct loop_call {
     struct fallback_loop below; /* the loop that has the call where no other thread takes part */
 };
 
-/* From which calls on vecadd adds. */
-struct loop_bounds {
-    size_t least;      /* bytes of out: shorter calls are NumPy's */
-    bool every_thread; /* all threads share every call, however short: for tests */
-};
-
-/* The bounds by this machine's thresholds: below them one thread adds with ordinary stores, as NumPy does. */
-struct loop_bounds loop_bounds_usual(void);
+/* The bytes of out from which on vecadd may be ahead: below, one thread adds with ordinary stores, as NumPy does. */
+size_t loop_least(void);
 
 /* Whether vecadd adds the call, and then the plan. NumPy keeps calls that depend on the order of the elements (sums of
  * an axis, cumulative sums, any overlap in part), steps that leave gaps, and calls that vecadd adds no faster.
- * `addition` is storage for the plan, which borrows the call. Reads at most one element, and makes no CUDA call. */
-bool plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call,
-               const struct loop_bounds *bounds);
+ * `addition` is storage for the plan, which borrows the call. `every_thread`: all threads share the call, however short
+ * it is, for tests. Reads at most one element, and makes no CUDA call. */
+bool plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call, bool every_thread);
 
 #endif

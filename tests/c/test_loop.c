@@ -18,9 +18,8 @@ plan_of(struct loop_call *call, struct addition *addition, size_t n, bool with_o
                                .n = n,
                                .step = {sizeof one, with_one ? 0 : sizeof one, sizeof one},
                                .dtype = DTYPE_FLOAT64};
-    const struct loop_bounds bounds = loop_bounds_usual();
     struct plan plan = {.n = 0};
-    plan_loop(&plan, addition, call, &bounds);
+    plan_loop(&plan, addition, call, false);
     return plan;
 }
 
@@ -28,7 +27,7 @@ TEST(the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores)
 {
     int below = 0, ours = 0;
     for (int with_one = 0; with_one < 2; with_one++)
-        for (size_t bytes = loop_bounds_usual().least; bytes <= MOST; bytes *= 2) {
+        for (size_t bytes = loop_least(); bytes <= MOST; bytes *= 2) {
             struct loop_call call;
             struct addition addition;
             const size_t n = bytes / sizeof(double);

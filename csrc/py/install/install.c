@@ -28,7 +28,7 @@ static struct slot_state {
     _Atomic(PyUFuncGenericFunction) below;
 } states[SLOT_COUNT];
 
-static atomic_bool every_thread; /* struct loop_bounds */
+static atomic_bool every_thread; /* shares every call: plan_loop() */
 static atomic_bool installed;
 static atomic_size_t counted_calls, counted_elements; /* that our loops added */
 static _Thread_local struct loops_seen seen;          /* loops.h */
@@ -55,12 +55,12 @@ make_call_below(void *context)
 static __attribute__((noinline)) bool
 add_call(const struct loop_call *call, const struct call_below *below)
 {
-    const struct loop_bounds bounds = {.every_thread = atomic_load_explicit(&every_thread, memory_order_relaxed)};
     struct plan plan;
     struct addition addition;
     unsigned flags;
     struct status status;
-    if (!plan_loop(&plan, &addition, call, &bounds) || plan_run(&plan, &flags, &status) < 0)
+    if (!plan_loop(&plan, &addition, call, atomic_load_explicit(&every_thread, memory_order_relaxed)) ||
+        plan_run(&plan, &flags, &status) < 0)
         return false;
     fpenv_raise(flags); /* NumPy reads the thread's flags after the loop */
     if (below->made)
@@ -260,13 +260,13 @@ replace_loop(PyUFuncObject *add, const struct slot_row *slot, PyUFuncGenericFunc
 }
 
 static void
-set_bounds(const struct loop_bounds *bounds)
+set_least(size_t bytes, bool given)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         const size_t itemsize = dtype_table[slots[i].dtype].itemsize;
-        atomic_store(&states[i].least, bounds->least / itemsize + (bounds->least % itemsize != 0));
+        atomic_store(&states[i].least, bytes / itemsize + (bytes % itemsize != 0));
     }
-    atomic_store(&every_thread, bounds->every_thread);
+    atomic_store(&every_thread, given);
 }
 
 /* The libraries of the loops below ours, by dtype. */
@@ -283,7 +283,7 @@ libraries_below(PyUFuncObject *add)
 PyObject *
 py_install_loops(PyObject *module, PyObject *given)
 {
-    struct loop_bounds bounds = loop_bounds_usual();
+    size_t least = loop_least();
     struct status status;
     PyUFuncObject *add = numpy_add(module);
     if (!add)
@@ -293,12 +293,9 @@ py_install_loops(PyObject *module, PyObject *given)
         return NULL;
     if (!host_simd_chosen(&status))
         return status_raise(PyModule_GetState(module), &status);
-    if (!Py_IsNone(given)) {
-        bounds = (struct loop_bounds){.least = PyLong_AsSize_t(given), .every_thread = true};
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    set_bounds(&bounds);
+    if (!Py_IsNone(given) && (least = PyLong_AsSize_t(given)) == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    set_least(least, !Py_IsNone(given));
     for (int i = 0; i < SLOT_COUNT; i++) {
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
         const PyUFuncGenericFunction before = place ? *place : slots[i].ours; /* read once: ours must not call itself */
