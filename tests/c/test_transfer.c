@@ -92,23 +92,6 @@ a_part_of_pinned_memory_is_pinned(void)
     pinned_release(memory, 4096);
 }
 
-/* Around the chunks of both ways: 128 KiB and 1 MiB staged; 512 KiB doubling to 16 MiB pinned. */
-static void
-chunk_boundaries_are_seamless(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    const size_t bytes[] = {128 << 10, 512 << 10, MIB, 2 * MIB, 20 * MIB};
-    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
-        for (int pinned = 0; pinned < 8; pinned += 7)
-            for (int more = -1; more <= 1; more++) {
-                struct arrays arrays = arrays_new(COMPONENT_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
-                CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
-                CHECK(has_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
-                arrays_free(&arrays);
-            }
-}
-
 /* Long enough for chunks that would go on growing, if nothing stopped them at 16 MiB. */
 static void
 chunks_stop_growing(void)
@@ -326,7 +309,6 @@ main(void)
     RUN(pinned_memory_is_added_in_every_way);
     RUN(registered_memory_is_pinned_where_it_is_one_piece);
     RUN(a_part_of_pinned_memory_is_pinned);
-    RUN(chunk_boundaries_are_seamless);
     RUN(chunks_stop_growing);
     RUN(any_legal_order_gives_the_sum);
     RUN(a_small_transfer_takes_little);

@@ -88,16 +88,22 @@ def test_another_librarys_context_is_current_again(second_device, driver):
         assert driver.current_context() == context
 
 
-@pytest.mark.parametrize("call", ["cuCtxGetCurrent", "cuCtxSetCurrent", "cudaGetDevice"])
+CALLS = ["cuCtxSetCurrent", "cuCtxGetCurrent", "cudaGetDevice", "cudaMallocFromPoolAsync", "cudaLaunchKernelExC",
+         "cudaEventRecord", "cudaStreamWaitEvent", "cudaMemcpyAsync", "cudaStreamSynchronize",
+         "cudaEventCreateWithFlags"]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_what_was_current_is_so_again_after_each_call_that_fails(second_device, double, driver, call):
     """A cuCtxSetCurrent that fails may have changed what is current, or not."""
-    x = vecadd.to_device(A, second_device)
+    x, stream = vecadd.to_device(A, second_device), driver.stream(second_device)
     with driver.another_context() as context:
         for seed, nth in itertools.product(range(4), range(1, 8)):
             double.reset(seed)
             double.fail(call, nth)
             with contextlib.suppress(MemoryError, RuntimeError):
-                assert_same_values(vecadd.add(x, x).numpy(), A + A)
+                assert_same_values(vecadd.add(x, x, stream=stream).numpy(), A + A)
+                vecadd.to_device(A, second_device)
             assert driver.current_context() == context, (seed, nth)
 
 

@@ -121,13 +121,3 @@ def test_a_block_with_another_holder_is_not_reused(device):
     del a
     others = [vecadd.to_device(array(1000, 9)) for _ in range(3)]
     del others, capsule
-
-
-def test_kept_memory_is_written_after_its_last_reader(driver, foreign):
-    x = np.arange(1000, dtype=np.int32)
-    for _ in range(20):
-        a = vecadd.to_device(x)
-        got = vecadd.add(a, a, stream=driver.stream())
-        del a
-        vecadd.to_device(-x)
-        assert_same_values(got.numpy(), 2 * x)

@@ -215,32 +215,21 @@ def test_another_threads_capture_goes_on(cupy, double, driver, blocking, kept):
     double.stream_destroy(captured)
 
 
+@pytest.mark.parametrize("nonblocking", [False, True], ids=["blocking", "non-blocking"])
 @pytest.mark.parametrize("seed", range(5))
-def test_memory_lent_to_a_bare_handle_of_a_blocking_stream_goes_back_after_its_work(double, driver, seed):
+def test_memory_lent_to_a_bare_handle_goes_back_after_its_work(double, driver, seed, nonblocking):
+    """That of a non-blocking stream, after whose work nothing is ordered without its handle, when the GPU is waited
+    for."""
     double.reset(seed)
     live = double.live()
-    x, target, stream = numbers(driver), ForeignArray(driver, np.zeros_like(A)), double.stream_create(0, False)
+    x, target, stream = numbers(driver), ForeignArray(driver, np.zeros_like(A)), double.stream_create(0, nonblocking)
     y = Borrowed(x, stream)
     driver.copy(stream, target.pointer, y.pointer, A.nbytes)
     double.stream_destroy(stream)
     del x, y
     vecadd.memory_stats()
-    assert double.live().device_blocks == live.device_blocks
-    assert_same_values(target.numpy(), A)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_memory_lent_to_a_bare_handle_of_another_stream_stays_until_the_gpu_is_waited_for(double, driver, seed):
-    """Nothing is ordered after the work of a non-blocking stream without its handle."""
-    double.reset(seed)
-    live = double.live()
-    x, target, stream = numbers(driver), ForeignArray(driver, np.zeros_like(A)), double.stream_create(0, True)
-    y = Borrowed(x, stream)
-    driver.copy(stream, target.pointer, y.pointer, A.nbytes)
-    double.stream_destroy(stream)
-    del x, y
     assert _core.memory_counts()["device_blocks"] == 0
-    assert double.live().device_blocks == live.device_blocks + 1
+    assert double.live().device_blocks == live.device_blocks + nonblocking
     vecadd.release()
     assert double.live().device_blocks == live.device_blocks
     assert_same_values(target.numpy(), A)

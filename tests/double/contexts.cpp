@@ -34,12 +34,16 @@ make_current(machine &m, int wanted)
 static bool
 asks_about_devices(const std::string &name)
 {
-    static const auto &names = *new std::set<std::string>{
-        "cudaGetDeviceCount",      "cudaGetDevice",
-        "cudaSetDevice",           "cudaInitDevice",
-        "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
-        "cudaDeviceCanAccessPeer", "cudaDeviceGetP2PAttribute",
-        "cudaDeviceGetPCIBusId",   "cudaGetDriverEntryPointByVersion"}; /* never destroyed: threads may call at exit */
+    static const auto &names =
+        *new std::set<std::string>{"cudaGetDeviceCount",
+                                   "cudaGetDevice",
+                                   "cudaSetDevice",
+                                   "cudaGetDeviceProperties",
+                                   "cudaDeviceGetAttribute",
+                                   "cudaDeviceCanAccessPeer",
+                                   "cudaDeviceGetP2PAttribute",
+                                   "cudaDeviceGetPCIBusId",
+                                   "cudaGetDriverEntryPointByVersion"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 
@@ -104,18 +108,6 @@ cudaSetDevice(int wanted)
         bound = 0;
     }
     return error;
-}
-
-/* Makes the context, and leaves what is current. */
-cudaError_t
-cudaInitDevice(int wanted, unsigned, unsigned)
-{
-    return cuda_call(__func__, [&](machine &m) {
-        if (wanted < 0 || wanted >= m.devices)
-            return cudaErrorInvalidDevice;
-        m.contexts.at(m.primary[wanted]).active = true;
-        return cudaSuccess;
-    });
 }
 
 template <typename Body>

@@ -333,15 +333,3 @@ cudaGraphDestroy(cudaGraph_t handle)
         return m.graph_handles.erase(reinterpret_cast<uintptr_t>(handle)) ? cudaSuccess : cudaErrorInvalidValue;
     });
 }
-
-cudaError_t
-cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t *count)
-{
-    return cuda_call(__func__, [&](machine &m) {
-        const graph *const found = find(m.graph_handles, handle);
-        if (!found || !count || nodes)
-            return cudaErrorInvalidValue; /* only the count is given here */
-        *count = found->nodes.size();
-        return cudaSuccess;
-    });
-}

@@ -79,12 +79,14 @@ timeline_open(struct timeline *timeline, size_t steps, struct status *status)
     return take_origin(timeline, status);
 }
 
+/* timeline_close reports the first one, in another thread perhaps. */
 static void
 keep_error(struct timeline *timeline, cudaError_t error)
 {
     int none = cudaSuccess;
     if (error != cudaSuccess)
         atomic_compare_exchange_strong(&timeline->error, &none, (int)error);
+    device_ignore(error);
 }
 
 size_t
@@ -153,8 +155,6 @@ timeline_close(struct timeline *timeline, bool read, struct status *status)
     if (!timeline)
         return 0;
     const int result = read ? read_events(timeline, status) : 0;
-    if (!read && atomic_load(&timeline->error) != cudaSuccess)
-        cudaGetLastError();
     for (size_t i = 0; i < 2 * timeline->room; i++)
         if (timeline->events[i])
             device_ignore(cudaEventDestroy(timeline->events[i]));
