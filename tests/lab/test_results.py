@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,24 +39,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_run(path) == Run({"machine": "here"}, [plain_figure(), FAILED], path)
 
 
-def test_each_row_is_on_one_line_and_so_is_each_field_before_the_rows(tmp_path: Path) -> None:
-    meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
-    write_run(tmp_path / "x.json", meta, [plain_figure(), FAILED])
+def test_each_row_is_on_one_line(tmp_path: Path) -> None:
+    write_run(tmp_path / "x.json", {"machine": "here"}, [plain_figure(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
-    assert lines[:8] == [
-        "{",
-        f' "schema": {SCHEMA},',
-        ' "meta": {',
-        '  "machine": "here",',
-        '  "gpu": [{"name": "H200"}],',
-        '  "limits": {"device": {"gbps": 1.0}}',
-        " },",
-        ' "rows": [',
-    ]
-    rows = [json.loads(line.rstrip(",")) for line in lines[8:10]]
-    assert [row["checked"] for row in rows] == [True, False]
-    assert [" ".join(row) for row in rows] == [KEYS] * 2
-    assert lines[10:] == [" ]", "}"]
+    rows = [json.loads(line.rstrip(",")) for line in lines if "rung" in line]
+    assert [(" ".join(row), row["checked"]) for row in rows] == [(KEYS, True), (KEYS, False)]
 
 
 @pytest.mark.parametrize("empty", [{}, {"rows": []}, {"meta": {}, "rows": []}, {"meta": {"failures": []}}])
@@ -312,37 +298,55 @@ def test_a_commit_has_a_plus_once_a_file_of_it_has_changed_and_not_for_others(tm
     assert machine.commit(tmp_path) == f"{head}+"
 
 
-def answering(**tables: list[dict[str, str]]) -> Callable[..., list[dict[str, str]]]:
-    """An nvidia-smi that answers a query of each of these tables, named with _ for -."""
-    return lambda what, *fields: tables.get(what.replace("-", "_"), [])
+def gpu_saying(microseconds: int, errors: str = "0", **link: str) -> dict[str, str]:
+    """What nvidia-smi says of a GPU: for how long it was throttled for each reason, its ECC errors, its link."""
+    throttled = dict.fromkeys(machine.THROTTLING.values(), str(microseconds))
+    return {machine.ECC_ERRORS: errors, **throttled, **{machine.LINK[name]: said for name, said in link.items()}}
 
 
-def gpu_saying(microseconds: int, errors: int = 0) -> dict[str, str]:
-    """The answer of a GPU that was throttled for that long for each reason since its driver was loaded."""
-    return {machine.ECC_ERRORS: str(errors), **dict.fromkeys(machine.THROTTLING.values(), str(microseconds))}
+QUIET, TROUBLED, SILENT = gpu_saying(0), gpu_saying(500_000, "2"), gpu_saying(0, "[N/A]")
+NOW: list[tuple[list[dict[str, str]], list[dict[str, str]], float | None, int | None]] = [
+    ([QUIET, QUIET], [TROUBLED, QUIET], 0.5, 2),
+    ([QUIET, QUIET], [QUIET, TROUBLED], 0.5, 2),
+    ([TROUBLED], [TROUBLED], 0.0, 2),  # throttled before the run; errors count since the driver was loaded
+    ([QUIET] * 3, [TROUBLED, SILENT, gpu_saying(250_000, "3")], 0.75, 5),  # added up, less what is not said
+    ([], [], None, None),
+]
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_one_gpu_in_trouble_is_seen_whichever_it_is(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet, troubled = gpu_saying(0), gpu_saying(500_000, 2)
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[quiet, quiet]))
-    before = machine.conditions_now()
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=[troubled, quiet] if first else [quiet, troubled]))
-    conditions = machine.conditions_since(before)
-    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.5)
-    assert conditions["ecc_errors"] == 2
-
-
-def test_what_all_gpus_count_is_added_up_and_one_that_does_not_say_is_left_out(
+@pytest.mark.parametrize(("before", "after", "throttled", "errors"), NOW)
+def test_what_all_gpus_count_during_the_run_is_added_up(
+    before: list[dict[str, str]],
+    after: list[dict[str, str]],
+    throttled: float | None,
+    errors: int | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    silent = {**gpu_saying(0), machine.ECC_ERRORS: "[N/A]"}
+    conditions = conditions_between(before, after, monkeypatch)
+    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, throttled)
+    assert (conditions["ecc_errors"], conditions["gpu_processes"]) == (errors, 0 if after else None)
+
+
+def conditions_between(
+    before: list[dict[str, str]], after: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """The conditions of a run before and after which nvidia-smi says so of the GPUs, and nothing of processes."""
+    said = iter((before, after))
     monkeypatch.setattr(
-        _machine, "query_nvidia_smi", answering(gpu=[gpu_saying(250_000, 2), silent, gpu_saying(500_000, 3)])
+        _machine, "query_nvidia_smi", lambda what, *fields: next(said) if machine.ECC_ERRORS in fields else []
     )
-    conditions = machine.conditions_now()
-    assert conditions["ecc_errors"] == 5
-    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.75)
+    return machine.conditions_since(machine.conditions_now())
+
+
+@pytest.mark.parametrize(("before", "after", "kept"), [("1", "5", 5), ("5", "1", 5), (None, "4", 4), ("3", None, 3)])
+def test_a_link_is_as_it_was_when_it_had_work(
+    before: str | None, after: str | None, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle GPU's link may go down to generation 1."""
+    others = {"width": "16", "generation_max": "16", "width_max": "16"}
+    told = [[gpu_saying(0, **others, **({"generation": said} if said else {}))] for said in (before, after)]
+    (link,) = conditions_between(*told, monkeypatch)["link_width"]
+    assert link == {"generation": kept, "width": 16, "generation_max": 16, "width_max": 16}
 
 
 @pytest.mark.parametrize(
@@ -359,23 +363,6 @@ def test_results_are_filed_by_the_gpu_or_by_the_processor_and_its_threads(
     here = info()
     gpus = () if gpu is None else (replace(H200, name=gpu),)
     assert machine.name(replace(here, cpu=replace(here.cpu, model=model, threads=16), gpus=gpus)) == name
-
-
-@pytest.mark.parametrize(("before", "after", "kept"), [(1, 5, 5), (5, 1, 5), (None, 4, 4), (3, None, 3)])
-def test_a_link_is_as_it_was_when_it_had_work(
-    before: int | None, after: int | None, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An idle GPU's link may go down to generation 1."""
-
-    def saying(generation: int | None) -> list[dict[str, str]]:
-        link = dict.fromkeys(machine.LINK.values(), "16") | {machine.LINK["generation"]: str(generation)}
-        return [{field: value for field, value in link.items() if value != "None"}]
-
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=saying(before)))
-    conditions = machine.conditions_now()
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering(gpu=saying(after)))
-    (link,) = machine.conditions_since(conditions)["link_width"]
-    assert link == {"generation": kept, "width": 16, "generation_max": 16, "width_max": 16}
 
 
 DESCRIBED = {
@@ -420,14 +407,6 @@ def test_a_link_is_told_beside_what_is_possible(
 
 def test_conditions_without_a_gpu_do_not_speak_of_one() -> None:
     assert machine.describe({"load_average": 1.5, "cpus": 2}, gpu=False) == "load average 1.5 on 2 CPUs"
-
-
-def test_what_is_not_reported_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_machine, "query_nvidia_smi", answering())
-    conditions = machine.conditions_since(machine.conditions_now())
-    assert conditions["gpu_processes"] is None
-    assert conditions["ecc_errors"] is None
-    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING)
 
 
 def test_a_file_is_utf_8_in_every_locale(tmp_path: Path) -> None:
