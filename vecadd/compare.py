@@ -370,21 +370,13 @@ def _page(arguments: argparse.Namespace, old: Side, new: Side, comparison: Compa
     changes: pages.Part = "missing", "No difference is decided by its interval."
     if rows:
         changes = pages.strips(rows, caption, "time of the new run over that of the old one", 1.0)
-    title = f"All {len(comparison.rows)} figures"
-    sections = [
-        pages.Section("", "", [pages.verdict(f"{said}.", bad=comparison.is_worse)]),
-        pages.Section("changes", "What has changed", [changes]),
-        pages.Section(
-            "rows",
-            "All figures",
-            [("folded", (f"The figures: {title}", pages.table(make_table(title, comparison.rows))))],
-        ),
-        pages.Section(
-            "only",
-            "In one run alone",
-            [_list_only("old", comparison.only_old), _list_only("new", comparison.only_new)],
-        ),
-    ]
+    table = make_table(f"All {len(comparison.rows)} figures", comparison.rows)
+    sections = {
+        "": [pages.verdict(f"{said}.", bad=comparison.is_worse)],
+        "What has changed": [changes],
+        "All figures": [("folded", (f"The figures: {table.title}", pages.table(table)))],
+        "In one run alone": [_list_only("old", comparison.only_old), _list_only("new", comparison.only_new)],
+    }
     return pages.render(
         f"{arguments.new.name} against {arguments.old.name}",
         f"Old: {', '.join(old.machines)}. New: {', '.join(new.machines)}.",

@@ -33,14 +33,14 @@ def section(page: str, anchor: str) -> str:
 
 
 def test_each_sweep_has_its_pictures_and_tables(page: str) -> None:
-    assert re.findall(r'<h2 id="(\w+)">', page) == ["machine", "ladder", "size", "method"]
+    assert re.findall(r'<h2 id="([\w-]+)">', page) == ["the-machine", "ladder", "size", "method"]
     for sweep in ("ladder", "size"):
         rows = [row for row in ROWS if row.sweep == sweep]
         shown = section(page, sweep)
         assert re.findall(r'aria-label="Picture: ([\w-]+)"', shown) == list(list_pictures(run(rows)))
         assert re.findall(r"<caption>(.*)</caption>", shown) == [table.title for table in make_tables(rows)]
     assert '<th scope="row">naive</th>' in section(page, "size")
-    assert "device memory: 4535 GB/s for an addition" in section(page, "machine")
+    assert "device memory: 4535 GB/s for an addition" in section(page, "the-machine")
     assert "<p>Size: by events</p>" in section(page, "method")
     assert "2026-01-02, commit 0123456789ab" in page
 

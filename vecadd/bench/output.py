@@ -67,15 +67,14 @@ def as_page(run: Run) -> str:
         verdict = pages.verdict("Something failed or is above its limit.", bad=True)
     else:
         verdict = pages.verdict("Every sum is right, and no figure is above its limit.", bad=False)
-    sections = [
-        pages.Section("", "", [verdict, *(("text", line) for line in list_problems(run))]),
-        pages.Section("machine", "The machine", [("text", line) for line in describe_machine(run)]),
-    ]
+    sections: dict[str, list[pages.Part]] = {
+        "": [verdict, *(("text", line) for line in list_problems(run))],
+        "The machine": [("text", line) for line in describe_machine(run)],
+    }
     for sweep in dict.fromkeys(figure.sweep for figure in run.figures):
         of_sweep = run.of_sweep(sweep)
-        parts = [picture(drawing, name) for name, drawing in draw_run(of_sweep).items()]
-        parts += map(pages.table, make_tables(of_sweep.figures))
-        sections.append(pages.Section(sweep, sweep, parts))
+        sections[sweep] = [picture(drawing, name) for name, drawing in draw_run(of_sweep).items()]
+        sections[sweep] += map(pages.table, make_tables(of_sweep.figures))
     title = f"vecadd bench of {run.meta['machine']}"
     return pages.render(title, f"{show_origin(run)}.", sections, describe_method(run))
 

@@ -235,10 +235,10 @@ def page(check: Check) -> str:
     groups = {name: listed for name, listed in by_severity.items() if listed}
     kind, says = _VERDICTS[check.status]
     counts = ", ".join(f"{len(listed)} {severity}" for severity, listed in groups.items())
-    sections = [pages.Section("", "", [(kind, f"{says} {counts}.")])]
+    sections: dict[str, list[pages.Part]] = {"": [(kind, f"{says} {counts}.")]}
     for severity, listed in groups.items():
         shown = pages.table_of_cells(f"{len(listed)} {severity}", _COLUMNS, [_line(each) for each in listed])
-        sections.append(pages.Section(severity, severity.capitalize(), [shown]))
+        sections[severity.capitalize()] = [shown]
     return pages.render(
         f"{check.host}: {check.status}",
         f"{check.machine_type}. Checked {check.time.isoformat(timespec='seconds')}.",

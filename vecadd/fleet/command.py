@@ -360,20 +360,13 @@ def _page(fleet: Fleet) -> str:
     types = dict.fromkeys(baseline.machine_type for baseline in fleet.found.baselines)
     peers = [part for machine_type in types for part in _parts_of_type(fleet.found, machine_type)]
     changes = [pages.table(table) for table in tables_of_changes(fleet.changed)]
-    sections = [
-        pages.Section("", "", first),
-        pages.Section("unlike", "Unlike their peers", causes),
-        pages.Section(
-            "peers",
-            "What peers reach",
-            peers or [("missing", "There are too few machines of a type to compare them.")],
-        ),
-        pages.Section(
-            "changes",
-            "Since the last run",
-            changes or [("missing", "Nothing has changed, or no machine has two runs in these files.")],
-        ),
-    ]
+    sections = {
+        "": first,
+        "Unlike their peers": causes,
+        "What peers reach": peers or [("missing", "There are too few machines of a type to compare them.")],
+        "Since the last run": changes
+        or [("missing", "Nothing has changed, or no machine has two runs in these files.")],
+    }
     return pages.render(
         f"Fleet of {len(fleet.newest)} machines",
         f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} UTC",

@@ -16,19 +16,10 @@ from vecadd.tables import Style, Table
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
 _SAME = 1e-9  # of a figure: those that differ by less are drawn as one
 
-# What a section shows: a kind of `page.html`, and what it takes. "text", "heading", "code", "missing", "note" and
-# "verdict good" or "bad" take a text; "list" texts; "table" what `table` gives; "strips" what `strips` gives; "picture"
-# a name and an svg element; "folded" a summary and a part.
+# What a page shows below a heading: a kind of `page.html`, and what it takes. "text", "heading", "code", "missing", "note"
+# and "verdict good" or "bad" take a text; "list" texts; "table" what `table` gives; "strips" what `strips` gives;
+# "picture" a name and an svg element; "folded" a summary and a part.
 Part = tuple[str, Any]
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a page, with a heading that the page's menu leads to; without a title it has none."""
-
-    anchor: str
-    title: str
-    parts: Sequence[Part]
 
 
 @dataclass(frozen=True)
@@ -50,9 +41,10 @@ def require() -> None:
 
 
 def render(
-    title: str, subtitle: str, sections: Sequence[Section], method: Sequence[str], version: str | None = None
+    title: str, subtitle: str, sections: Mapping[str, Sequence[Part]], method: Sequence[str], version: str | None = None
 ) -> str:
-    """The page. All texts are escaped, but for the pictures. ``version`` is that of the vecadd that measured."""
+    """The page. ``sections`` are by their headings, to which the page's menu leads; the one called "" has none. All
+    texts are escaped, but for the pictures. ``version`` is that of the vecadd that measured."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
