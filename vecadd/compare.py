@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import exp, hypot, inf, isfinite, log, sqrt
@@ -10,13 +9,11 @@ from pathlib import Path
 
 from vecadd import pages
 from vecadd._command import (
-    STDOUT,
     UsageError,
     add_comparison_options,
     epilog,
     package_version,
     refuse_inputs,
-    refuse_shared,
 )
 from vecadd.bench.timing import FEWEST_ROUNDS
 from vecadd.figures import (
@@ -24,15 +21,15 @@ from vecadd.figures import (
     WRITERS,
     Check,
     Figure,
+    Outputs,
     Range,
     Run,
+    json_text,
     less_is_better,
     read_objects,
-    replace_file,
     run_or_check,
-    write_json,
 )
-from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
+from vecadd.tables import Column, Style, Table, columns, show_figure
 
 # The figures of result files, each under a name by which two runs are matched.
 #
@@ -296,12 +293,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status. Raises ValueError for files of another kind,
     UsageError for those with nothing in common."""
-    targets = {"json": arguments.json, "html": arguments.html}
-    refuse_shared(targets)
-    if arguments.html is not None:
-        pages.require()
+    outputs = Outputs(arguments, "json", "html")
     runs = [read_runs(path) for path in (arguments.old, arguments.new)]
-    refuse_inputs(targets, [run.path for side in runs for run in side if isinstance(run.path, Path)])
+    refuse_inputs(outputs.paths, [run.path for side in runs for run in side if isinstance(run.path, Path)])
     old, new = map(side_of, runs)
     comparison = compare_sides(old, new, arguments.least / 100)
     if not comparison.rows:
@@ -309,11 +303,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.old} and {arguments.new} have no figure in common: they have {len(old.figures)} and "
             f"{len(new.figures)}, of other sweeps, rungs, dtypes or sizes"
         )
-    if arguments.json is not None:
-        write_json(arguments.json, _content(arguments, old, new, comparison))
-    if arguments.html is not None:
-        replace_file(arguments.html, _page(arguments, old, new, comparison))
-    screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.html) else None)
+    outputs.write(
+        {
+            "json": lambda: json_text(_content(arguments, old, new, comparison)),
+            "html": lambda: _page(arguments, old, new, comparison),
+        }
+    )
+    screen = outputs.screen
     shown = make_table(
         "compare", [row for row in comparison.rows if arguments.all or row.verdict not in ("same", "undecided")]
     )

@@ -26,7 +26,8 @@ field that may be ignored needs no new version.
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -35,9 +36,9 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UsageError, descriptor
+from vecadd._command import STDOUT, UsageError, descriptor, need_for, refuse_shared
 from vecadd._replace import naming, replacing, write_all
-from vecadd.tables import SECONDS, show_size
+from vecadd.tables import SECONDS, Screen, show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
 CHECK, CHECK_VERSION = "vecadd-check", 2  # "schema" and "schema_version" of a check's file
@@ -181,7 +182,12 @@ def show_date(meta: Mapping[str, Any]) -> str:
 
 def write_run(path: Path | str, meta: Mapping[str, Any], figures: Iterable[Figure]) -> None:
     """Writes a run's result file, whole or not at all."""
-    write_json(path, {"meta": meta, "rows": [row_of_figure(figure) for figure in figures]})
+    replace_file(path, run_text(meta, figures))
+
+
+def run_text(meta: Mapping[str, Any], figures: Iterable[Figure]) -> str:
+    """The text of a run's result file."""
+    return json_text({"meta": meta, "rows": [row_of_figure(figure) for figure in figures]})
 
 
 def write_json(path: Path | str, content: Mapping[str, Any]) -> None:
@@ -206,6 +212,37 @@ def row_of_figure(figure: Figure) -> dict[str, Any]:
         "checked": figure.checked,
         "error": figure.error,
     }
+
+
+class Outputs:
+    """The files that options of a command name, by these options; the path "-" is standard output, and then the tables
+    go to stderr."""
+
+    def __init__(self, arguments: Namespace, *options: str) -> None:
+        """Raises UsageError where two are one file, and where a page needs a package that is missing."""
+        given = {name: getattr(arguments, name) for name in options}
+        self.paths: dict[str, Path | str] = {name: path for name, path in given.items() if path is not None}
+        refuse_shared(self.paths)
+        if "html" in self.paths:
+            need_for("a page", {"jinja2": "fleet"})
+
+    @property
+    def screen(self) -> Screen:
+        """Where the tables go."""
+        return Screen(sys.stderr if STDOUT in self.paths.values() else None)
+
+    def write(self, texts: Mapping[str, Callable[[], str]]) -> None:
+        """Writes each file, whole or not at all. Raises the first error after the last file: a full disk must not keep
+        what took an hour to measure from the others."""
+        failures: list[OSError] = []
+        for name, text in texts.items():
+            if name in self.paths:
+                try:
+                    replace_file(self.paths[name], text())
+                except OSError as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
 
 
 def content_of_check(check: Check) -> dict[str, Any]:

@@ -340,7 +340,7 @@ def test_of_several_files_that_cannot_be_written_the_first_is_named(
     def full(path: Any, content: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("vecadd.check.command.replace_file", full)
+    monkeypatch.setattr("vecadd.figures.replace_file", full)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "--json", "a", "--prometheus", "b", "--junit", "c"]) == 2
     assert capsys.readouterr().err == "vecadd check: a: No space left on device\n"

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vecadd._command import (
@@ -12,7 +12,6 @@ from vecadd._command import (
     epilog,
     folder,
     need_for,
-    refuse_shared,
     status_line,
     target,
     unknown,
@@ -21,7 +20,7 @@ from vecadd.bench import machine, options, output, plot
 from vecadd.bench.options import Options
 from vecadd.bench.run import Session, Sweep
 from vecadd.bench.sweeps import SWEEPS, draw_run, make_tables
-from vecadd.figures import Run, replace_file, write_run
+from vecadd.figures import Outputs, Run, run_text
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -85,12 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     Raises UsageError where a package is missing, or where two files are to go to stdout.
     """
     _refuse_what_is_missing(arguments)
-    targets = {name: getattr(arguments, name) for name in ("json", "csv", "markdown", "html")}
-    refuse_shared(targets)
-    files = {Path(each).resolve() for each in targets.values() if each is not None}
+    outputs = Outputs(arguments, "json", "csv", "markdown", "html")
+    files = {Path(each).resolve() for each in outputs.paths.values()}
     if arguments.plot is not None and arguments.plot.resolve() in files:
         raise UsageError(f"--plot {arguments.plot} is a folder, and a file is to have that name: name another")
-    screen = Screen(sys.stderr if STDOUT in targets.values() else None)
+    screen = outputs.screen
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
@@ -103,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     measure_with_progress(session, [SWEEPS[name] for name in sweeps])
     measured = session.result(found, machine.conditions_since(conditions))
     try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
-        written = _write(arguments, measured)
+        written = _write(outputs, arguments.plot, measured)
     finally:
         _show(screen, measured, sweeps)
         if not arguments.sweeps and not found.gpus:
@@ -136,21 +134,18 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _write(arguments: argparse.Namespace, measured: Run) -> list[Path | str]:
+def _write(outputs: Outputs, folder: Path | None, measured: Run) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
-    if arguments.json is not None:
-        write_run(arguments.json, measured.meta, measured.figures)
-    texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
-        (arguments.csv, lambda: output.as_csv(measured.figures)),
-        (arguments.markdown, lambda: output.as_markdown(measured)),
-        (arguments.html, lambda: output.as_page(measured)),
+    outputs.write(
+        {
+            "json": lambda: run_text(measured.meta, measured.figures),
+            "csv": lambda: output.as_csv(measured.figures),
+            "markdown": lambda: output.as_markdown(measured),
+            "html": lambda: output.as_page(measured),
+        }
     )
-    for path, text in texts:
-        if path is not None:
-            replace_file(path, text())
-    pictures = [] if arguments.plot is None else plot.save(draw_run(measured), arguments.plot)
-    files = (arguments.json, arguments.csv, arguments.markdown, arguments.html)
-    return [path for path in files if path is not None] + pictures
+    pictures = [] if folder is None else plot.save(draw_run(measured), folder)
+    return [*outputs.paths.values(), *pictures]
 
 
 def measure_with_progress(session: Session, sweeps: Iterable[Sweep]) -> None:

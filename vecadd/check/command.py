@@ -2,20 +2,21 @@
 
 import argparse
 import os
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, USAGE_ERROR, UsageError, epilog, refuse_shared, status_line, target
+from vecadd import _core
+from vecadd._command import INTERRUPTED, USAGE_ERROR, UsageError, epilog, status_line, target
 from vecadd._machine import Info
 from vecadd.bench import machine
-from vecadd.check import expected, findings, measure, outputs, soak
+from vecadd.check import expected, findings, measure, soak
+from vecadd.check import outputs as formats
 from vecadd.check.measure import GROUPS, Measured
-from vecadd.figures import Check, Figure, Run, replace_file
+from vecadd.figures import Check, Figure, Outputs, Run
 from vecadd.info import info
 from vecadd.tables import Screen
 
@@ -27,10 +28,10 @@ METHOD = (
 BOTH = "both"  # memories: the device's and the host's
 EXIT_STATUSES = {"passed": 0, "failed": 1, "unknown": USAGE_ERROR}
 FORMATS: Mapping[str, Callable[[Check], str]] = {
-    "json": outputs.as_json,
-    "junit": outputs.junit,
-    "prometheus": outputs.prometheus,
-    "html": outputs.page,
+    "json": formats.as_json,
+    "junit": formats.junit,
+    "prometheus": formats.prometheus,
+    "html": formats.page,
 }
 
 
@@ -96,14 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
     ValueError for one of another kind, UsageError for options that do not go together and a package that is
     missing."""
     if arguments.schema:
-        print(outputs.read_schema(), end="")
+        print(formats.read_schema(), end="")
         return 0
-    wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
-    refuse_shared(wanted)
+    outputs = Outputs(arguments, *FORMATS)
     if arguments.soak_memory is not None and not arguments.soak:
         raise UsageError("--soak-memory is for --soak MINUTES, which is not given")
-    if "html" in wanted:
-        pages.require()
     files = [expected.read_expectations(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
@@ -131,10 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
         here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
-    check = outputs.make_check(meta, outputs.describe_machine_type(here), found, conditions)
-    screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
+    check = formats.make_check(meta, formats.describe_machine_type(here), found, conditions)
+    screen = outputs.screen
     try:
-        _write((path, FORMATS[name](check)) for name, path in wanted.items())
+        outputs.write({name: partial(text, check) for name, text in FORMATS.items()})
     finally:
         _show(screen, here, check, rounds, files, arguments.explain)
     if interrupted:
@@ -158,19 +156,6 @@ def _measure_rounds(here: Info, minutes: float, tell: Callable[[str], object]) -
     return measured, rounds, False
 
 
-def _write(files: Iterable[tuple[Path | str, str]]) -> None:
-    """Writes each of these files. Raises the first error after the last file: a full disk must not keep what took an
-    hour to measure from the others."""
-    failures: list[OSError] = []
-    for path, text in files:
-        try:
-            replace_file(path, text)
-        except OSError as error:
-            failures.append(error)
-    if failures:
-        raise failures[0]
-
-
 def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
     try:
         return _core.gpu_facts() if here.gpus else []
@@ -179,7 +164,7 @@ def _read_gpu_facts(here: Info) -> list[dict[str, Any]]:
 
 
 def _show(screen: Screen, here: Info, check: Check, rounds: int, files: Sequence[Run], explain: bool) -> None:
-    screen.show([outputs.make_table((each for each in check.figures if each.sweep in GROUPS), rounds)])
+    screen.show([formats.make_table((each for each in check.figures if each.sweep in GROUPS), rounds)])
     name, critical = machine.name(here), [figure.name for figure in check.figures if figure.fails]
     if explain:
         for figure in check.figures:

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
@@ -13,19 +12,17 @@ from typing import Any
 
 from vecadd import pages
 from vecadd._command import (
-    STDOUT,
     UsageError,
     add_comparison_options,
     epilog,
     package_version,
     refuse_inputs,
-    refuse_shared,
     target,
 )
-from vecadd.figures import FLEET, Check, check_of_content, read_objects, replace_file, write_json
+from vecadd.figures import FLEET, Check, Outputs, check_of_content, json_text, read_objects
 from vecadd.fleet import outliers
 from vecadd.fleet.outliers import LEVELS, Cause, Changes, Deviation, Found, Group
-from vecadd.tables import Column, Screen, Style, Table, columns, show_figure
+from vecadd.tables import Column, Style, Table, columns, show_figure
 
 # Host names as Slurm writes them: node[01-03,07].
 
@@ -234,12 +231,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status."""
-    targets = {name: getattr(arguments, name) for name in ("json", "exclude", "html")}
-    refuse_shared(targets)
-    if arguments.html is not None:
-        pages.require()
+    outputs = Outputs(arguments, "json", "exclude", "html")
     read, left_out = _read(arguments.results)
-    refuse_inputs(targets, [check.path for check in read if isinstance(check.path, Path)])
+    refuse_inputs(outputs.paths, [check.path for check in read if isinstance(check.path, Path)])
     newest, before = outliers.find_last_runs(read)
     least = arguments.least / 100
     group = arguments.group or outliers.group_by_name
@@ -248,8 +242,14 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [check.host for check in newest if check.status == "failed"]
     excluded = sorted({host for cause in found.causes for host in cause.hosts} | set(failed))
     fleet = Fleet(newest, found, changed, failed, excluded, left_out)
-    _write(arguments, fleet)
-    screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.exclude, arguments.html) else None)
+    outputs.write(
+        {
+            "json": lambda: json_text(_content(arguments, fleet)),
+            "exclude": lambda: f"{slurm_hostlist(excluded)}\n" if excluded else "",
+            "html": lambda: _page(fleet),
+        }
+    )
+    screen = outputs.screen
     shown = [*tables_of_baselines(found), table_of_outliers(found), *tables_of_changes(changed)]
     screen.show([table for table in shown if table.lines])
     screen.say(*_list_notes(fleet), show_summary(newest, found, failed))
@@ -288,35 +288,29 @@ def _list_notes(fleet: Fleet) -> list[str]:
     ]
 
 
-def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
-    if arguments.json is not None:
-        content: dict[str, Any] = {
-            "schema": FLEET,
-            "schema_version": VERSION,
-            "vecadd": package_version(),
-            "status": "outliers" if fleet.excluded else "none",
-            "machines": len(fleet.newest),
-            "least_percent": arguments.least,
-            "baselines": [
-                {name: value for name, value in asdict(each).items() if name != "deviations"}
-                for each in fleet.found.baselines
-            ],
-            "causes": _rows_of_causes(fleet.found.causes),
-            "failed": fleet.failed,
-            "alone": fleet.found.alone,
-            "changes": {
-                "noted": [asdict(note) for note in fleet.changed.noted],
-                "worse": _rows_of_causes(fleet.changed.worse),
-                "better": _rows_of_causes(fleet.changed.better),
-            },
-            "exclude": fleet.excluded,
-            "left_out": fleet.left_out,
-        }
-        write_json(arguments.json, content)
-    if arguments.exclude is not None:
-        replace_file(arguments.exclude, f"{slurm_hostlist(fleet.excluded)}\n" if fleet.excluded else "")
-    if arguments.html is not None:
-        replace_file(arguments.html, _page(fleet))
+def _content(arguments: argparse.Namespace, fleet: Fleet) -> dict[str, Any]:
+    return {
+        "schema": FLEET,
+        "schema_version": VERSION,
+        "vecadd": package_version(),
+        "status": "outliers" if fleet.excluded else "none",
+        "machines": len(fleet.newest),
+        "least_percent": arguments.least,
+        "baselines": [
+            {name: value for name, value in asdict(each).items() if name != "deviations"}
+            for each in fleet.found.baselines
+        ],
+        "causes": _rows_of_causes(fleet.found.causes),
+        "failed": fleet.failed,
+        "alone": fleet.found.alone,
+        "changes": {
+            "noted": [asdict(note) for note in fleet.changed.noted],
+            "worse": _rows_of_causes(fleet.changed.worse),
+            "better": _rows_of_causes(fleet.changed.better),
+        },
+        "exclude": fleet.excluded,
+        "left_out": fleet.left_out,
+    }
 
 
 def _rows_of_causes(causes: Iterable[Cause]) -> list[dict[str, Any]]:

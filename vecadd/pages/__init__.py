@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import Any
 
-from vecadd._command import need_for, package_version
+from vecadd._command import package_version
 from vecadd.tables import Style, Table
 
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
 _SAME = 1e-9  # of a figure: those that differ by less are drawn as one
 
-# What a page shows below a heading: a kind of `page.html`, and what it takes. "text", "heading", "code", "missing", "note"
-# and "verdict good" or "bad" take a text; "list" texts; "table" what `table` gives; "strips" what `strips` gives;
-# "picture" a name and an svg element; "folded" a summary and a part.
+# What a page shows below a heading: a kind of `page.html`, and what it takes. "text", "heading", "code", "missing",
+# "note" and "verdict good" or "bad" take a text; "list" texts; "table" what `table` gives; "strips" what `strips`
+# gives; "picture" a name and an svg element; "folded" a summary and a part.
 Part = tuple[str, Any]
 
 
@@ -33,11 +33,6 @@ class Cell:
     question: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     curve: Mapping[str, str] | None = None
-
-
-def require() -> None:
-    """Raises UsageError, which names the extra to install, where Jinja2 is missing."""
-    need_for("a page", {"jinja2": "fleet"})
 
 
 def render(
