@@ -110,10 +110,10 @@ fill_state(PyObject *module, struct module_state *state)
         PyErr_NewExceptionWithDoc("vecadd.DeviceLostError", device_lost_doc, PyExc_RuntimeError, NULL);
     state->device_array_type = device_array_make_type(module);
     state->plan_type = plan_make_type(module);
-    state->torch_kinds = PyDict_New();
+    state->kinds = PyDict_New();
     state->libraries = PyDict_New();
     state->output_handler = output_handler_make();
-    return state->device_lost_error && state->device_array_type && state->plan_type && state->torch_kinds &&
+    return state->device_lost_error && state->device_array_type && state->plan_type && state->kinds &&
                    state->libraries && state->output_handler
                ? 0
                : -1;
@@ -176,11 +176,10 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->device_array_type);
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
-    Py_VISIT(state->torch_kinds);
+    Py_VISIT(state->kinds);
     Py_VISIT(state->libraries);
-    PyObject *library_of = state->library_of, *cupy_owner = state->cupy_owner;
+    PyObject *library_of = state->library_of;
     Py_VISIT(library_of);
-    Py_VISIT(cupy_owner);
     return 0;
 }
 
@@ -192,16 +191,13 @@ module_clear(PyObject *module)
     Py_CLEAR(state->device_array_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
-    Py_CLEAR(state->torch_kinds);
+    Py_CLEAR(state->kinds);
     Py_CLEAR(state->libraries);
-    state->cupy = NULL;
     Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);
     PyObject *library_of = atomic_exchange(&state->library_of, NULL);
-    PyObject *cupy_owner = atomic_exchange(&state->cupy_owner, NULL);
     Py_XDECREF(library_of);
-    Py_XDECREF(cupy_owner);
     return 0;
 }
 

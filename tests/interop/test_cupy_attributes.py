@@ -220,7 +220,7 @@ cupy.ndarray = ndarray
 cupy.cuda = SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=0))
 
 def kinds():
-    return [known for known in gc.get_referents(_core) if type(known).__name__ == "PyCapsule"]
+    return next([*x.values()] for x in gc.get_referents(_core) if isinstance(x, dict) and ndarray in x)
 
 met = []
 

@@ -8,6 +8,7 @@ import gc
 import sys
 from functools import partialmethod
 from types import SimpleNamespace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -120,6 +121,8 @@ def torch(monkeypatch):
         _cuda_getCurrentRawStream=lambda device: module.stream, _increment_version=WRITTEN.extend
     )
     monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setitem(interop.LIBRARIES, "torch", interop.Torch())  # what is read of it once is this module's
+    monkeypatch.setattr(interop, "_known", WeakKeyDictionary())
     yield module
     for kind in {*known_kinds()} - before:
         del known_kinds()[kind]

@@ -59,13 +59,9 @@ struct module_state {
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd.interop.library_of, imported when first needed */
     PyObject *libraries;            /* what operands/library.c has read of each Library */
+    PyObject *kinds;                /* types of arrays, and what operands/torch.c or cupy.c knows of each */
     PyObject *output_handler;       /* for NumPy, made by calls/result.c */
     struct kept_sums kept_sums;     /* what calls/result.c knows of the last ones */
-    /* What operands/cupy.c knows of CuPy, in a capsule that the first thread to meet CuPy stores for good; NULL until
-     * then. */
-    _Atomic(const struct cupy_kind *) cupy;
-    _Atomic(PyObject *) cupy_owner;
-    PyObject *torch_kinds; /* types of tensors, and what operands/torch.c knows of each */
     /* operands/dtypes.c's table: one more than the sum's dtype, 0 until asked for. */
     _Atomic signed char promoted[DTYPE_COUNT + 3][DTYPE_COUNT + 3];
     _Atomic int ml_type_num[ML_DTYPES]; /* NumPy's numbers of ml_dtypes' types; 0 until ml_dtypes is imported */
@@ -76,6 +72,26 @@ PyTypeObject *plan_make_type(PyObject *module);
 
 /* Called once, before any use of NumPy. Returns 0, or -1 with an exception set. */
 int numpy_api_import(void);
+
+/* A local variable whose reference is given up where it goes out of scope, by whatever return; NULL owns nothing. */
+#define OWNED __attribute__((cleanup(give_up)))
+
+static inline void
+give_up(void *variable)
+{
+    PyObject *object;
+    __builtin_memcpy(&object, variable, sizeof object); /* of type PyObject *, PyArrayObject * or PyArray_Descr * */
+    Py_XDECREF(object);
+}
+
+/* The reference of an OWNED variable, which no longer has it. */
+static inline PyObject *
+hand_out(PyObject **variable)
+{
+    PyObject *object = *variable;
+    *variable = NULL;
+    return object;
+}
 
 /* 1 with a new reference, 0 after an AttributeError, or -1 with an exception set. */
 int optional_attribute(PyObject *object, PyObject *name, PyObject **value);

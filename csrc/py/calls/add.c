@@ -127,13 +127,11 @@ make_sum(struct module_state *state, const struct add_arguments *arguments, stru
 int
 count_write(const struct prepared_call *call, PyObject *out)
 {
-    PyObject *count_writes = call->operands[ROLE_OUT].count_writes;
-    if (!count_writes)
+    const struct library *library = call->operands[ROLE_OUT].library;
+    if (!library_counts_writes(library))
         return 0;
-    PyObject *outs = PyTuple_Pack(1, out);
-    const int failed = library_count_writes(count_writes, outs);
-    Py_XDECREF(outs);
-    return failed;
+    OWNED PyObject *outs = PyTuple_Pack(1, out);
+    return library_count_writes(library, outs);
 }
 
 static PyObject *

@@ -372,13 +372,11 @@ static int
 count_writes(const struct pairs *pairs)
 {
     if (pairs->first_written) {
-        PyObject *outs = PyTuple_GetSlice(pairs->lists[ROLE_OUT], 0, pairs->first_written);
-        const int failed = outs ? library_count_writes(pairs->count_writes, outs) : -1;
-        Py_XDECREF(outs);
-        if (failed)
+        OWNED PyObject *outs = PyTuple_GetSlice(pairs->lists[ROLE_OUT], 0, pairs->first_written);
+        if (library_count_writes(pairs->counting, outs) < 0)
             return -1;
     }
-    return pairs->written ? library_count_writes(pairs->count_writes, pairs->written) : 0;
+    return pairs->written ? library_count_writes(pairs->counting, pairs->written) : 0;
 }
 
 int

@@ -5,6 +5,7 @@
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/python.h"
+#include "py/operands/library.h"
 #include "py/operands/where.h"
 
 /* The contiguous arrays of pairs that are not in pairs->adds. Begins as {0}. */
@@ -351,12 +352,11 @@ keep_exported(struct pairs *pairs, PyObject *object, const struct owned_operand 
 }
 
 static int
-note_written(struct pairs *pairs, Py_ssize_t pair, PyObject *out, PyObject *count_writes)
+note_written(struct pairs *pairs, Py_ssize_t pair, PyObject *out, const struct library *library)
 {
-    if (!count_writes)
+    if (!out || !library_counts_writes(library))
         return 0;
-    if (!pairs->count_writes)
-        pairs->count_writes = Py_NewRef(count_writes);
+    pairs->counting = library;
     if (pair == pairs->first_written) {
         pairs->first_written++;
         return 0;
@@ -389,7 +389,7 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand
         if (plain && (pairs_join(pairs, operand) < 0 || keep_exported(pairs, objects[role], &devices[role]) < 0))
             return -1;
     }
-    if (plain && there[ROLE_OUT] && note_written(pairs, pair, objects[ROLE_OUT], devices[ROLE_OUT].count_writes) < 0)
+    if (plain && there[ROLE_OUT] && note_written(pairs, pair, objects[ROLE_OUT], devices[ROLE_OUT].library) < 0)
         return -1;
     if (!plain) {
         pairs->single[pairs->single_count++] = pair;
@@ -422,14 +422,13 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, st
     struct owned_operand *out = &devices[ROLE_OUT];
     if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
         return 0;
-    const int may = x->count_writes ? torch_operand_may_be_written(objects[ROLE_OUT], reader) : 1;
+    const int may = library_counts_writes(x->library) ? torch_operand_may_be_written(objects[ROLE_OUT], reader) : 1;
     if (may <= 0)
         return may;
     out->operand = x->operand;
     out->needs_keepalive = x->needs_keepalive;
     out->exported = NULL; /* x has it */
     out->library = x->library;
-    out->count_writes = Py_XNewRef(x->count_writes);
     return 1;
 }
 
@@ -448,7 +447,7 @@ read_tensor_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT]
         return 0;
     /* All three are on x's device and its current stream. */
     if (note_place(pairs, survey, PLACE_DEVICE) < 0 || note_operand(pairs, survey, x) < 0 || pairs_join(pairs, x) < 0 ||
-        note_written(pairs, pair, objects[ROLE_OUT], survey->tensor.count_writes) < 0)
+        note_written(pairs, pair, objects[ROLE_OUT], survey->tensor.like.library) < 0)
         return -1;
     note_add(pairs, pair, &add);
     return 1;
@@ -592,7 +591,6 @@ pairs_clear(struct pairs *pairs)
     Py_CLEAR(pairs->result);
     Py_CLEAR(pairs->outs_with_none);
     Py_CLEAR(pairs->exports);
-    Py_CLEAR(pairs->count_writes);
     Py_CLEAR(pairs->written);
     Py_CLEAR(pairs->stream_object);
     PyMem_Free(pairs->adds);

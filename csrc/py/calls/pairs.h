@@ -16,9 +16,9 @@ struct pairs {
                                   * change it during the work, so `result` keeps the sums alive meanwhile */
     PyObject *exports;           /* owned: a list of other objects to keep alive until the work is queued, or NULL */
 
-    PyObject *count_writes;   /* owned: counts a write to each out of `adds` whose library counts writes; NULL: none */
-    Py_ssize_t first_written; /* the outs of this many first pairs, */
-    PyObject *written;        /* and those in this list, owned, or NULL */
+    const struct library *counting; /* the library that counts writes to outs of `adds`; NULL: none does */
+    Py_ssize_t first_written;       /* the outs of this many first pairs, */
+    PyObject *written;              /* and those in this list, owned, or NULL */
 
     struct batch_add *adds;
     size_t add_count;

@@ -114,15 +114,12 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
     for (int role = 0; role < ROLE_COUNT; role++) {
         Py_VISIT(self->objects[role]);
         Py_VISIT(self->pairs.lists[role]);
-        if (!self->call.described[role])
-            continue;
-        Py_VISIT(self->call.operands[role].exported);
-        Py_VISIT(self->call.operands[role].count_writes);
+        if (self->call.described[role])
+            Py_VISIT(self->call.operands[role].exported);
     }
     Py_VISIT(self->pairs.result);
     Py_VISIT(self->pairs.outs_with_none);
     Py_VISIT(self->pairs.exports);
-    Py_VISIT(self->pairs.count_writes);
     Py_VISIT(self->pairs.written);
     Py_VISIT(self->pairs.stream_object);
     return 0;

@@ -174,7 +174,7 @@ device_result(struct module_state *state, const struct owned_operand *like, cons
               int device, struct sum_stream *stream, struct tensor_form *form, struct owned_operand *result)
 {
     PyObject *made = NULL;
-    result->exported = result->count_writes = NULL; /* new memory: no earlier write to count */
+    result->exported = NULL;
     result->library = NULL;
     result->needs_keepalive = false;
     if (like->library && stream->stream == like->operand.stream) {

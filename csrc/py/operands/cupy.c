@@ -3,7 +3,6 @@
  * Reads only plain arrays: a cupy.ndarray itself, C-contiguous and aligned, with elements. All others, and any with
  * unexpected attributes, are left to operands/device.c, which reports what is wrong with them. */
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "gpu/device.h"
@@ -11,8 +10,6 @@
 #include "py/operands/dtypes.h"
 #include "py/operands/library.h"
 #include "py/operands/operands.h"
-
-#define KIND_CAPSULE "vecadd.cupy_kind"
 
 /* Attributes of cupy.ndarray; from PTR on of the MemoryPointer in DATA, from BEGIN on of the memory in MEM. */
 enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, MEM, BEGIN, BYTES, DEVICE, ATTRIBUTES };
@@ -32,100 +29,78 @@ static const enum name attribute_name[ATTRIBUTES] = {
 };
 
 struct cupy_kind {
-    const struct library *library;
-    PyObject *type, *current_stream; /* cupy.ndarray, get_current_stream: owned */
-    PyObject *pooled;                /* the type of memory from CuPy's own pool, owned; None: no such type */
+    struct kind kind;
+    PyObject *current_stream; /* get_current_stream: owned */
+    PyObject *pooled;         /* the type of memory from CuPy's own pool, owned; None: no such type */
     struct descriptor attribute[ATTRIBUTES];
 };
 
 static void
-kind_free(PyObject *capsule)
+kind_clear(struct kind *given)
 {
-    struct cupy_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
-    Py_XDECREF(kind->type);
+    struct cupy_kind *kind = (struct cupy_kind *)given;
     Py_XDECREF(kind->current_stream);
     Py_XDECREF(kind->pooled);
     for (int i = 0; i < ATTRIBUTES; i++)
         descriptor_clear(&kind->attribute[i]);
-    PyMem_Free(kind);
 }
 
 /* Returns 0, or -1 with an exception set. */
 static int
 find_attributes(const struct module_state *state, PyObject *array, struct cupy_kind *kind)
 {
-    PyObject *data = PyObject_GetAttr(array, state->names[NAME_DATA]);
+    OWNED PyObject *data = PyObject_GetAttr(array, state->names[NAME_DATA]);
     if (!data)
         return -1;
     for (int i = 0; i < ATTRIBUTES; i++) {
-        PyObject *type = i < PTR ? kind->type : i < BEGIN ? (PyObject *)Py_TYPE(data) : kind->pooled;
+        PyObject *type = i < PTR ? (PyObject *)Py_TYPE(array) : i < BEGIN ? (PyObject *)Py_TYPE(data) : kind->pooled;
         kind->attribute[i] = descriptor_find(type, state->names[attribute_name[i]]);
     }
-    Py_DECREF(data);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Publishes the kind, unless another thread has published one already: readers own no reference to it. */
-static void
-keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *capsule)
+struct kind *
+cupy_kind_make(struct module_state *state, PyObject *object, const struct library *library)
 {
-    PyObject *nothing = NULL;
-    if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {
-        Py_INCREF(capsule);
-        atomic_store(&state->cupy, kind);
-    }
-}
-
-int
-cupy_library_fill(struct module_state *state, PyObject *object, const struct library *library)
-{
-    if (state->cupy)
-        return 0;
+    OWNED PyObject *type = PyObject_GetAttrString(library->object, "array_type");
+    if (type != (PyObject *)Py_TYPE(object))
+        return NULL;
     struct cupy_kind *kind = PyMem_Calloc(1, sizeof *kind);
-    PyObject *capsule = kind ? PyCapsule_New(kind, KIND_CAPSULE, kind_free) : NULL;
-    if (!capsule) {
-        PyMem_Free(kind);
-        return kind ? -1 : (PyErr_NoMemory(), -1);
-    }
-    int result = -1;
-    kind->library = library;
-    kind->type = PyObject_GetAttrString(library->object, "array_type");
-    kind->current_stream = kind->type ? PyObject_GetAttrString(library->object, "stream_of") : NULL;
+    if (!kind)
+        return PyErr_NoMemory(), NULL;
+    kind->kind = (struct kind){library, kind_clear};
+    kind->current_stream = PyObject_GetAttrString(library->object, "stream_of");
     kind->pooled = kind->current_stream ? PyObject_GetAttrString(library->object, "pooled_type") : NULL;
-    if (!kind->pooled)
-        goto done;
-    if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
-        keep_kind(state, kind, capsule);
-    result = clear_refusal(); /* an array without `data`: an unknown version of CuPy */
-done:
-    Py_DECREF(capsule);
-    return result;
+    if (kind->pooled && find_attributes(state, object, kind) == 0)
+        return &kind->kind;
+    if (kind->pooled)
+        clear_refusal(); /* an array without `data`: an unknown version of CuPy */
+    kind_clear(&kind->kind);
+    PyMem_Free(kind);
+    return NULL;
 }
 
 /* Converts `value` to a number and takes its reference; false where it is not a number. */
 static bool
 take_number(PyObject *value, size_t *number)
 {
-    *number = value ? PyLong_AsSize_t(value) : 0;
-    Py_XDECREF(value);
+    OWNED PyObject *given = value;
+    *number = given ? PyLong_AsSize_t(given) : 0;
     return *number != (size_t)-1 && (*number || !PyErr_Occurred());
 }
 
 static bool
 is_contiguous(const struct cupy_kind *kind, PyObject *array)
 {
-    PyObject *flag = descriptor_get(&kind->attribute[CONTIGUOUS], array);
-    const bool contiguous = flag && Py_IsTrue(flag);
-    Py_XDECREF(flag);
-    return contiguous;
+    OWNED PyObject *flag = descriptor_get(&kind->attribute[CONTIGUOUS], array);
+    return flag && Py_IsTrue(flag);
 }
 
 static bool
-read_dtype(struct module_state *state, PyObject *array, struct operand *operand)
+read_dtype(struct module_state *state, const struct cupy_kind *kind, PyObject *array, struct operand *operand)
 {
-    PyObject *dtype = descriptor_get(&state->cupy->attribute[DTYPE], array);
+    OWNED PyObject *dtype = descriptor_get(&kind->attribute[DTYPE], array);
     const int found = dtype && PyArray_DescrCheck(dtype) ? dtype_of_descr(state, (PyArray_Descr *)dtype) : -1;
-    Py_XDECREF(dtype);
     operand->dtype = (enum dtype)found;
     return found >= 0;
 }
@@ -133,11 +108,10 @@ read_dtype(struct module_state *state, PyObject *array, struct operand *operand)
 static bool
 read_extents(const struct cupy_kind *kind, PyObject *array, int ndim, Py_ssize_t *extents)
 {
-    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], array);
+    OWNED PyObject *shape = descriptor_get(&kind->attribute[SHAPE], array);
     const bool found = shape && PyTuple_CheckExact(shape) && PyTuple_Size(shape) == ndim;
     for (int i = 0; found && i < ndim; i++)
         extents[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
-    Py_XDECREF(shape);
     return found;
 }
 
@@ -174,14 +148,13 @@ read_shape(const struct cupy_kind *kind, PyObject *array, struct owned_operand *
 static void
 know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *known)
 {
-    PyObject *memory = descriptor_get(&kind->attribute[MEM], data);
+    OWNED PyObject *memory = descriptor_get(&kind->attribute[MEM], data);
     size_t begin, bytes, device;
     if (memory && (PyObject *)Py_TYPE(memory) == kind->pooled &&
         take_number(descriptor_get(&kind->attribute[BEGIN], memory), &begin) &&
         take_number(descriptor_get(&kind->attribute[BYTES], memory), &bytes) &&
         take_number(descriptor_get(&kind->attribute[DEVICE], memory), &device) && begin && device < INT_MAX)
         *known = (struct device_range){begin, begin + bytes, (int)device};
-    Py_XDECREF(memory);
     clear_refusal();
 }
 
@@ -189,12 +162,11 @@ know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *kn
 static bool
 read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *known, struct operand *operand)
 {
-    PyObject *data = descriptor_get(&kind->attribute[DATA], array);
+    OWNED PyObject *data = descriptor_get(&kind->attribute[DATA], array);
     size_t address;
     const bool found = data && take_number(descriptor_get(&kind->attribute[PTR], data), &address);
     if (found && known && (address < known->begin || address >= known->end))
         know_block(kind, data, known);
-    Py_XDECREF(data);
     if (!found || PyErr_Occurred() || address % component_size[dtype_table[operand->dtype].component] != 0)
         return false;
     operand->data = (void *)(uintptr_t)address;
@@ -203,19 +175,17 @@ read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *kn
 
 /* The current thread's stream in CuPy. */
 static bool
-read_stream(const struct module_state *state, struct known_stream *known, struct operand *operand)
+read_stream(const struct module_state *state, const struct cupy_kind *kind, struct known_stream *known,
+            struct operand *operand)
 {
     if (known->device == operand->device + 1) {
         operand->stream = known->stream;
         return true;
     }
-    PyObject *device = PyLong_FromLong(operand->device);
-    PyObject *stream = device ? PyObject_CallFunctionObjArgs(state->cupy->current_stream, device, NULL) : NULL;
+    OWNED PyObject *device = PyLong_FromLong(operand->device);
+    OWNED PyObject *stream = device ? PyObject_CallFunctionObjArgs(kind->current_stream, device, NULL) : NULL;
     size_t handle;
-    const bool found = stream && take_number(PyObject_GetAttr(stream, state->names[NAME_PTR]), &handle);
-    Py_XDECREF(stream);
-    Py_XDECREF(device);
-    if (!found)
+    if (!stream || !take_number(PyObject_GetAttr(stream, state->names[NAME_PTR]), &handle))
         return false;
     operand->stream = handle == 1 ? NULL : (void *)(uintptr_t)handle; /* 1 and 0 both name the legacy default stream */
     *known = (struct known_stream){operand->device + 1, operand->stream};
@@ -223,24 +193,22 @@ read_stream(const struct module_state *state, struct known_stream *known, struct
 }
 
 int
-cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                  struct owned_operand *result)
+cupy_operand_from(struct module_state *state, PyObject *object, const struct kind *given, enum role role,
+                  struct operand_reader *reader, struct owned_operand *result)
 {
-    const struct cupy_kind *kind = state->cupy;
-    if (!kind || (PyObject *)Py_TYPE(object) != kind->type)
-        return 0;
+    const struct cupy_kind *kind = (const struct cupy_kind *)given;
     struct operand *operand = &result->operand;
     struct status status;
     *operand = (struct operand){
         .place = PLACE_DEVICE, .device = -1, .writable = true, .has_stream = true, .stream_kind = STREAM_CURRENT};
-    if (!is_contiguous(kind, object) || !read_dtype(state, object, operand) || !read_shape(kind, object, result) ||
-        !read_data(kind, object, &reader->range[role], operand) ||
+    if (!is_contiguous(kind, object) || !read_dtype(state, kind, object, operand) ||
+        !read_shape(kind, object, result) || !read_data(kind, object, &reader->range[role], operand) ||
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
-        !read_stream(state, &reader->cupy_stream, operand))
+        !read_stream(state, kind, &reader->cupy_stream, operand))
         return clear_refusal(); /* operands/device.c reads it again and reports any error */
     result->exported = Py_NewRef(object);
-    result->library = kind->library;
+    result->library = given->library;
     return 1;
 }
 
@@ -248,26 +216,25 @@ PyObject *
 cupy_empty_like(struct module_state *state, const struct owned_operand *like, const struct device_shape *expected,
                 struct owned_operand *result)
 {
-    const struct cupy_kind *kind = state->cupy;
+    const struct kind *found = like->exported ? kind_of(state, like->exported) : NULL;
+    const struct cupy_kind *kind = (const struct cupy_kind *)found;
     struct status status;
     int device;
-    if (!kind || !like->exported || (PyObject *)Py_TYPE(like->exported) != kind->type || like->operand.strides ||
+    if (!found || !library_is(found->library, LIBRARY_HAS_ATTRIBUTES) || like->operand.strides ||
         device_current(&device, &status) < 0 || device != like->operand.device)
         return NULL;
-    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], like->exported);
-    PyObject *dtype = shape ? descriptor_get(&kind->attribute[DTYPE], like->exported) : NULL;
-    PyObject *made = dtype ? PyObject_CallFunctionObjArgs(kind->type, shape, dtype, NULL) : NULL;
-    Py_XDECREF(shape);
-    Py_XDECREF(dtype);
-    if (made && (PyObject *)Py_TYPE(made) == kind->type) {
+    PyObject *type = (PyObject *)Py_TYPE(like->exported);
+    OWNED PyObject *shape = descriptor_get(&kind->attribute[SHAPE], like->exported);
+    OWNED PyObject *dtype = shape ? descriptor_get(&kind->attribute[DTYPE], like->exported) : NULL;
+    OWNED PyObject *made = dtype ? PyObject_CallFunctionObjArgs(type, shape, dtype, NULL) : NULL;
+    if (made && (PyObject *)Py_TYPE(made) == type) {
         result->operand = operand_of_sum(expected, like->operand.device, NULL, like->operand.stream);
         if (read_data(kind, made, NULL, &result->operand)) {
             result->exported = Py_NewRef(made);
             result->library = like->library;
-            return made;
+            return hand_out(&made);
         }
     }
-    Py_XDECREF(made);
     clear_refusal(); /* vecadd.interop makes one, or raises CuPy's own error */
     return NULL;
 }

@@ -5,21 +5,10 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
-/* Prepares the faster reader, if there is one, for later arrays of this type. */
-static int
-fill_reader(struct module_state *state, PyObject *object, struct owned_operand *result)
-{
-    if (library_is(result->library, LIBRARY_HAS_EXCHANGE_TABLE)) {
-        result->count_writes = torch_count_writes(result->library);
-        return PyErr_Occurred() ? -1 : torch_library_fill(state, object, result->library);
-    }
-    return library_is(result->library, LIBRARY_HAS_ATTRIBUTES) ? cupy_library_fill(state, object, result->library) : 0;
-}
-
 static int
 read_finish(struct module_state *state, PyObject *object, int found, struct owned_operand *result)
 {
-    if (found > 0 && fill_reader(state, object, result) < 0)
+    if (found > 0 && kind_learn(state, object, result->library) < 0)
         found = -1;
     if (found <= 0)
         device_operand_clear(result);
@@ -38,7 +27,7 @@ int
 device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                     struct operand_reader *reader, struct owned_operand *result)
 {
-    result->exported = result->count_writes = NULL;
+    result->exported = NULL;
     result->library = NULL;
     result->needs_keepalive = false;
     if (Py_TYPE(object) == state->device_array_type) {
@@ -49,9 +38,14 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
         result->operand.strides = array->contiguous ? NULL : device_array_strides(array);
         return 1;
     }
-    int found = torch_operand_from(state, object, role, reader, result);
-    if (found == 0)
-        found = cupy_operand_from(state, object, role, reader, result);
+    int found = 0;
+    const struct kind *kind =
+        reader->torch[role].type == Py_TYPE(object) ? reader->torch[role].kind : kind_of(state, object);
+    if (kind)
+        found = (library_is(kind->library, LIBRARY_HAS_EXCHANGE_TABLE) ? torch_operand_from : cupy_operand_from)(
+            state, object, kind, role, reader, result);
+    else if (PyErr_Occurred())
+        found = clear_refusal();
     if (found != 0)
         return found;
     found = library_export(state, object, role == ROLE_OUT, &result->library, &result->exported);

@@ -48,7 +48,6 @@ device_operand_locate(struct module_state *state, const char *what, struct devic
 void
 device_operand_clear(struct owned_operand *operand)
 {
-    Py_CLEAR(operand->count_writes);
     Py_CLEAR(operand->exported);
 }
 

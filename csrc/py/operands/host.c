@@ -310,7 +310,6 @@ operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct 
                                        .writable = written_silently(array)};
     result->exported = made ? made : Py_NewRef((PyObject *)array);
     result->library = NULL;
-    result->count_writes = NULL;
     result->needs_keepalive = false;
 }
 

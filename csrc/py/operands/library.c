@@ -14,12 +14,9 @@ library_of_function(struct module_state *state)
     PyObject *known = state->library_of;
     if (known)
         return known;
-    PyObject *function = imported("vecadd.interop", "library_of");
-    if (function && !atomic_compare_exchange_strong(&state->library_of, &known, function)) {
-        Py_DECREF(function);
-        return known;
-    }
-    return function;
+    OWNED PyObject *function = imported("vecadd.interop", "library_of");
+    return function && atomic_compare_exchange_strong(&state->library_of, &known, function) ? hand_out(&function)
+                                                                                            : known;
 }
 
 /* Whether the type alone tells that an object is no device array: the usual operands beside an ndarray, left to
@@ -38,24 +35,43 @@ plainly_on_host(const struct module_state *state, PyObject *object)
 static void
 library_free(PyObject *capsule)
 {
-    PyMem_Free(PyCapsule_GetPointer(capsule, LIBRARY_CAPSULE));
+    struct library *library = PyCapsule_GetPointer(capsule, LIBRARY_CAPSULE);
+    Py_XDECREF(library->count_writes);
+    PyMem_Free(library);
 }
 
-/* Sets a bit where object.name is true. Returns 0, or -1 with an exception set. */
-static int
-read_flag(PyObject *object, const char *name, unsigned bit, unsigned *flags)
+PyObject *
+attribute_of(PyObject *object, const char *text)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
-    const int is_set = value ? PyObject_IsTrue(value) : -1;
-    Py_XDECREF(value);
-    *flags |= is_set > 0 ? bit : 0;
-    return is_set < 0 ? -1 : 0;
+    OWNED PyObject *name = PyErr_Occurred() ? NULL : PyUnicode_FromString(text);
+    PyObject *found = NULL;
+    if (name)
+        optional_attribute(object, name, &found);
+    if (found && Py_IsNone(found))
+        Py_CLEAR(found);
+    return found;
 }
 
-/* Reads a Library that is met for the first time. What another thread has read meanwhile stays. NULL with an exception
- * set. */
+static bool
+is_set(PyObject *object, const char *name)
+{
+    OWNED PyObject *value = attribute_of(object, name);
+    return value && PyObject_IsTrue(value) > 0;
+}
+
+/* Keeps what was read of a key unless another thread has read it meanwhile. Returns what is kept, borrowed for good;
+ * NULL with an exception set, also where one was set before. */
+static void *
+keep_in(PyObject *dict, PyObject *key, PyObject *capsule, const char *name)
+{
+    OWNED PyObject *kept =
+        capsule && !PyErr_Occurred() ? PyObject_CallMethod(dict, "setdefault", "OO", key, capsule) : NULL;
+    return kept ? PyCapsule_GetPointer(kept, name) : NULL;
+}
+
+/* Reads a Library that is met for the first time. NULL with an exception set. */
 static const struct library *
-library_fill(struct module_state *state, PyObject *object)
+library_read(struct module_state *state, PyObject *object)
 {
     static const struct {
         const char *name;
@@ -65,35 +81,66 @@ library_fill(struct module_state *state, PyObject *object)
                  {"has_host_arrays", LIBRARY_HAS_HOST_ARRAYS},       {"sums_in_c_order", LIBRARY_SUMS_IN_C_ORDER},
                  {"sums_as_first", LIBRARY_SUMS_AS_FIRST},           {"numbers_as_torch", LIBRARY_NUMBERS_AS_TORCH},
                  {"records_streams", LIBRARY_RECORDS_STREAMS},       {"has_bfloat16", LIBRARY_HAS_BFLOAT16}};
-    struct library read = {.object = object}; /* the dict's key keeps it */
-    int failed = 0;
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && !failed; i++)
-        failed = read_flag(object, flags[i].name, flags[i].flag, &read.flags);
-    struct library *library = failed ? NULL : PyMem_Malloc(sizeof *library);
-    PyObject *capsule = library ? PyCapsule_New(library, LIBRARY_CAPSULE, library_free) : NULL;
-    if (!capsule) {
-        PyMem_Free(library);
-        return PyErr_Occurred() ? NULL : (PyErr_NoMemory(), NULL);
-    }
-    *library = read;
-    PyObject *kept = PyObject_CallMethod(state->libraries, "setdefault", "OO", object, capsule);
-    const struct library *result = kept ? PyCapsule_GetPointer(kept, LIBRARY_CAPSULE) : NULL;
-    Py_XDECREF(kept);
-    Py_DECREF(capsule);
-    return result;
+    struct library *library = PyMem_Calloc(1, sizeof *library);
+    if (!library)
+        return PyErr_NoMemory(), NULL;
+    OWNED PyObject *capsule = PyCapsule_New(library, LIBRARY_CAPSULE, library_free);
+    if (!capsule)
+        return PyMem_Free(library), NULL;
+    library->object = object; /* the dict's key keeps it */
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        library->flags |= is_set(object, flags[i].name) ? flags[i].flag : 0;
+    library->count_writes = attribute_of(object, "count_writes");
+    return keep_in(state->libraries, object, capsule, LIBRARY_CAPSULE);
 }
 
 int
 library_of(struct module_state *state, PyObject *object, const struct library **library)
 {
     PyObject *function = library_of_function(state);
-    PyObject *found = function ? PyObject_CallFunctionObjArgs(function, (PyObject *)Py_TYPE(object), NULL) : NULL;
+    OWNED PyObject *found = function ? PyObject_CallFunctionObjArgs(function, (PyObject *)Py_TYPE(object), NULL) : NULL;
     PyObject *capsule = found && !Py_IsNone(found) ? PyDict_GetItemWithError(state->libraries, found) : NULL;
     *library = capsule ? PyCapsule_GetPointer(capsule, LIBRARY_CAPSULE) : NULL;
     if (found && !Py_IsNone(found) && !capsule && !PyErr_Occurred())
-        *library = library_fill(state, found);
-    Py_XDECREF(found);
+        *library = library_read(state, found);
     return PyErr_Occurred() ? -1 : 0;
+}
+
+#define KIND_CAPSULE "vecadd.kind"
+
+enum { MAX_KINDS = 16 }; /* types are kept for good: cupy.ndarray, Tensor, Parameter and a few of the user's own */
+
+static void
+kind_free(PyObject *capsule)
+{
+    struct kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
+    kind->clear(kind);
+    PyMem_Free(kind);
+}
+
+const struct kind *
+kind_of(const struct module_state *state, PyObject *object)
+{
+    PyObject *capsule = PyDict_GetItemWithError(state->kinds, (PyObject *)Py_TYPE(object));
+    return capsule ? PyCapsule_GetPointer(capsule, KIND_CAPSULE) : NULL;
+}
+
+int
+kind_learn(struct module_state *state, PyObject *object, const struct library *library)
+{
+    const bool has_table = library_is(library, LIBRARY_HAS_EXCHANGE_TABLE);
+    if (!(has_table || library_is(library, LIBRARY_HAS_ATTRIBUTES)) || PyDict_Size(state->kinds) >= MAX_KINDS ||
+        kind_of(state, object) || PyErr_Occurred())
+        return PyErr_Occurred() ? -1 : 0;
+    struct kind *kind = (has_table ? torch_kind_make : cupy_kind_make)(state, object, library);
+    if (!kind)
+        return PyErr_Occurred() ? -1 : 0;
+    OWNED PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
+    if (!capsule) {
+        kind->clear(kind);
+        PyMem_Free(kind);
+    }
+    return keep_in(state->kinds, (PyObject *)Py_TYPE(object), capsule, KIND_CAPSULE) ? 0 : -1;
 }
 
 int
@@ -144,12 +191,10 @@ library_export(struct module_state *state, PyObject *object, bool writing, const
 int
 library_refuse(const struct library *library, PyObject *object, bool writing)
 {
-    PyObject *why = PyObject_CallMethod(library->object, "why_left", "(O)O", object, writing ? object : Py_None);
-    if (why)
-        PyErr_Format(PyExc_RuntimeError,
-                     "%S: vecadd.add and add_many leave it to its library, and nothing else takes it", why);
-    Py_XDECREF(why);
-    return -1;
+    OWNED PyObject *why = PyObject_CallMethod(library->object, "why_left", "(O)O", object, writing ? object : Py_None);
+    return !why ? -1
+                : refuse(PyExc_RuntimeError,
+                         "%S: vecadd.add and add_many leave it to its library, and nothing else takes it", why);
 }
 
 int
@@ -157,12 +202,10 @@ library_current_stream(const struct library *library, int device, void **stream)
 {
     if (!library)
         return 0;
-    PyObject *handle = PyObject_CallMethod(library->object, "current_stream", "i", device);
-    if (!handle)
-        return -1;
-    int result = Py_IsNone(handle) ? 0 : stream_from_handle(handle, "the current stream", stream) < 0 ? -1 : 1;
-    Py_DECREF(handle);
-    return result;
+    OWNED PyObject *handle = PyObject_CallMethod(library->object, "current_stream", "i", device);
+    if (!handle || Py_IsNone(handle))
+        return handle ? 0 : -1;
+    return stream_from_handle(handle, "the current stream", stream) < 0 ? -1 : 1;
 }
 
 PyObject *
@@ -212,18 +255,16 @@ library_record_stream(const struct library *library, PyObject *exported, void *s
 {
     if (!library_is(library, LIBRARY_RECORDS_STREAMS))
         return 0;
-    PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* used when the memory is freed */
-    PyObject *done = handle ? PyObject_CallMethod(library->object, "record_stream", "OO", exported, handle) : NULL;
-    Py_XDECREF(handle);
-    Py_XDECREF(done);
+    OWNED PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* used when the memory is freed */
+    OWNED PyObject *done =
+        handle ? PyObject_CallMethod(library->object, "record_stream", "OO", exported, handle) : NULL;
     return done ? 0 : -1;
 }
 
 int
-library_count_writes(PyObject *count_writes, PyObject *arrays)
+library_count_writes(const struct library *library, PyObject *arrays)
 {
-    PyObject *done = arrays ? PyObject_CallFunctionObjArgs(count_writes, arrays, NULL) : NULL;
-    Py_XDECREF(done);
+    OWNED PyObject *done = arrays ? PyObject_CallFunctionObjArgs(library->count_writes, arrays, NULL) : NULL;
     return done ? 0 : -1;
 }
 
@@ -232,9 +273,8 @@ library_adopt(const struct library *library, PyObject *sum)
 {
     if (!library_is(library, LIBRARY_ADOPTS))
         return sum;
-    PyObject *adopted = PyObject_CallMethod(library->object, "adopt", "O", sum);
-    Py_DECREF(sum);
-    return adopted;
+    OWNED PyObject *adopted = sum;
+    return PyObject_CallMethod(library->object, "adopt", "O", adopted);
 }
 
 struct descriptor

@@ -15,6 +15,14 @@ int add_takes_operand(struct module_state *state, PyObject *object);
 /* The library of the object's type, NULL where vecadd knows none. Returns 0, or -1 with an exception set. */
 int library_of(struct module_state *state, PyObject *object, const struct library **library);
 
+/* What a fast reader knows of the object's type, borrowed for good; NULL where it does not know it, maybe with an
+ * exception set. */
+const struct kind *kind_of(const struct module_state *state, PyObject *object);
+
+/* Lets the library's fast reader, if it has one, read later objects of this one's type. Returns 0, or -1 with an
+ * exception set. */
+int kind_learn(struct module_state *state, PyObject *object, const struct library *library);
+
 static inline bool
 library_is(const struct library *library, enum library_flag flag)
 {
@@ -63,13 +71,23 @@ int library_refuse(const struct library *library, PyObject *object, bool writing
 /* Tells the library that work queued on `stream` uses the array, if the library has to know. Returns 0, or -1. */
 int library_record_stream(const struct library *library, PyObject *exported, void *stream);
 
-/* Tells the library that `arrays`, a tuple or a list, were written; `count_writes` is the written operand's. Returns 0,
- * or -1. */
-int library_count_writes(PyObject *count_writes, PyObject *arrays);
+/* Whether writes to the library's arrays are counted. */
+static inline bool
+library_counts_writes(const struct library *library)
+{
+    return library && library->count_writes;
+}
+
+/* Tells a library that counts writes that `arrays`, a tuple or a list, were written. Returns 0, or -1. */
+int library_count_writes(const struct library *library, PyObject *arrays);
 
 /* Turns a sum made as a DeviceArray, its kernel queued, into an array of the library if that adopts sums; else returns
  * the sum. Takes the reference to `sum`; NULL with an exception set. */
 PyObject *library_adopt(const struct library *library, PyObject *sum);
+
+/* The attribute: a new reference; NULL where there is none or it is None, and with another exception, which may have
+ * been set before. */
+PyObject *attribute_of(PyObject *object, const char *text);
 
 struct descriptor {
     PyObject *name;   /* owned */

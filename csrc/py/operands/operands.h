@@ -42,8 +42,15 @@ enum library_flag {
 
 /* A library of arrays, read once (library.h). The module's state keeps it, so that no reference is counted. */
 struct library {
-    PyObject *object; /* the vecadd.interop.Library */
-    unsigned flags;   /* enum library_flag: its attributes of these names */
+    PyObject *object;       /* the vecadd.interop.Library */
+    unsigned flags;         /* enum library_flag: its attributes of these names */
+    PyObject *count_writes; /* its attribute of this name, owned; NULL: None */
+};
+
+/* What a fast reader, torch.c or cupy.c, knows of a type of arrays: made at the first such array, kept for good. */
+struct kind {
+    const struct library *library;
+    void (*clear)(struct kind *kind);
 };
 
 /* An operand and the references that keep it: a NumPy array or an array in device memory, as a DeviceArray or any
@@ -54,8 +61,7 @@ struct owned_operand {
     Py_ssize_t steps[MAX_DIMENSIONS];   /* storage of their strides */
     PyObject *exported; /* the object that was read, owned until the work is queued; NULL for a DeviceArray */
     const struct library *library; /* NULL where vecadd knows none */
-    PyObject *count_writes; /* the library's, owned, for library_count_writes; NULL where writes are not counted */
-    bool needs_keepalive;   /* `exported` has to live until the work is done (deferred_release.h) */
+    bool needs_keepalive;          /* `exported` has to live until the work is done (deferred_release.h) */
 };
 
 /* A new device array's layout, and the operand whose library makes it. */
@@ -81,7 +87,7 @@ struct operand_reader {
     struct known_ranges *ranges;           /* of a list's arrays; NULL for a few arrays */
     struct known_kind {
         PyTypeObject *type; /* of each role's last tensor, and what torch.c knows of it: borrowed */
-        const struct torch_kind *kind;
+        const struct kind *kind;
     } torch[ROLE_COUNT];
     struct known_stream {
         int device; /* one more than the ordinal; 0: not known */
@@ -135,18 +141,18 @@ int cai_operand_from(struct module_state *state, PyObject *interface, const char
  */
 int device_operand_measure(const char *what, struct owned_operand *result);
 
-/* device_operand_from for a tensor of a type that torch_library_fill knows, in a tenth of the time. Returns 1, 0 where
+/* device_operand_from for a tensor of a kind that torch_kind_make has made, in a tenth of the time. Returns 1, 0 where
  * another reader has to read it (without an exception), or -1 with an exception set. */
-int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                       struct owned_operand *result);
+int torch_operand_from(struct module_state *state, PyObject *object, const struct kind *kind, enum role role,
+                       struct operand_reader *reader, struct owned_operand *result);
 
 /* Whether PyTorch lets an x be written that torch_operand_from has read: 1, 0 (also where another reader has), or -1
  * with an exception set. */
 int torch_operand_may_be_written(PyObject *object, struct operand_reader *reader);
 
-/* Lets torch_operand_from read later objects of this one's type, if the type has DLPack's C exchange table; `library`
- * is theirs. Returns 0, or -1 with an exception set. */
-int torch_library_fill(struct module_state *state, PyObject *object, const struct library *library);
+/* The kind of the object's type, by which torch_operand_from reads; NULL where the type has no exchange table of
+ * DLPack's, or with an exception set. */
+struct kind *torch_kind_make(struct module_state *state, PyObject *object, const struct library *library);
 
 /* The last plain tensor of a list, and by it all of its dtype, shape, memory order and device. Begins as {0}. */
 struct known_tensor {
@@ -156,7 +162,6 @@ struct known_tensor {
     struct dl_device device;
     int64_t strides[MAX_DIMENSIONS]; /* as the table gives them: of an axis of one element they may be anything */
     size_t bytes;
-    PyObject *count_writes; /* of the last pair's out: borrowed, or NULL */
 };
 
 /* Reads a list's pair whose operands are all plain tensors of one dtype and shape in C order, of types that
@@ -165,10 +170,6 @@ struct known_tensor {
  * reads, to report what is wrong with them; or -1 with an exception set. `reader` has ranges; x and y are not NULL. */
 int torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
                     struct known_tensor *known, void *data[ROLE_COUNT]);
-
-/* A new reference to the function that counts writes to the library's tensors; NULL if it has none, or with an
- * exception set. */
-PyObject *torch_count_writes(const struct library *library);
 
 /* The arguments with which torch makes tensors of one dtype and shape. Callers that make many tensors keep them, so
  * that each tensor like the one before reuses the objects: that saves 0.2 us of 1.6. Begins as {0}. */
@@ -186,10 +187,10 @@ void tensor_form_clear(struct tensor_form *form);
 PyObject *torch_empty_like(const struct module_state *state, const struct owned_operand *like,
                            const struct device_shape *shape, struct tensor_form *form, struct owned_operand *result);
 
-/* torch_operand_from for a cupy.ndarray, once cupy_library_fill has met one: 1, 0 or -1. */
-int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                      struct owned_operand *result);
-int cupy_library_fill(struct module_state *state, PyObject *object, const struct library *library);
+/* The same for cupy.ndarray. */
+int cupy_operand_from(struct module_state *state, PyObject *object, const struct kind *kind, enum role role,
+                      struct operand_reader *reader, struct owned_operand *result);
+struct kind *cupy_kind_make(struct module_state *state, PyObject *object, const struct library *library);
 PyObject *cupy_empty_like(struct module_state *state, const struct owned_operand *like,
                           const struct device_shape *expected, struct owned_operand *result);
 

@@ -15,12 +15,12 @@
 
 /* What is known of a type of tensors. */
 struct torch_kind {
+    struct kind kind;
     const struct dl_exchange *exchange; /* lives as long as the process */
-    const struct library *library;
     struct descriptor requires_grad, base;
     struct descriptor version; /* an inference tensor has none; without an object: nor has any tensor here */
     /* Owned: the library's attributes of these names. NULL: this torch has no such thing. */
-    PyObject *recorders, *forward_mode, *in_inference_mode, *count_writes;
+    PyObject *recorders, *forward_mode, *in_inference_mode;
     PyObject *has_names;     /* the type's method, owned; NULL: this torch has no named tensors */
     PyObject *empty_strided; /* makes tensors of exactly this type, owned; NULL: vecadd.interop makes them */
 };
@@ -35,51 +35,30 @@ known_range(struct known_ranges *ranges, const void *data)
     return &ranges->at[((uintptr_t)data >> KNOWN_RANGE_BITS) % KNOWN_RANGES];
 }
 
-#define KIND_CAPSULE "vecadd.torch_kind"
-
 #define LEGACY_STREAM ((void *)1)
 
-enum { MAX_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
-
 static void
-kind_free(PyObject *capsule)
+kind_clear(struct kind *given)
 {
-    struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
+    struct torch_kind *kind = (struct torch_kind *)given;
     Py_XDECREF(kind->recorders);
     Py_XDECREF(kind->forward_mode);
     Py_XDECREF(kind->in_inference_mode);
-    Py_XDECREF(kind->count_writes);
     Py_XDECREF(kind->empty_strided);
     Py_XDECREF(kind->has_names);
     descriptor_clear(&kind->base);
     descriptor_clear(&kind->requires_grad);
     descriptor_clear(&kind->version);
-    PyMem_Free(kind);
-}
-
-/* The attribute: a new reference; NULL where there is none or it is None, and with another exception, which may have
- * been set before. */
-static PyObject *
-attribute_of(PyObject *object, const char *text)
-{
-    PyObject *name = PyErr_Occurred() ? NULL : PyUnicode_FromString(text), *found = NULL;
-    if (name)
-        optional_attribute(object, name, &found);
-    Py_XDECREF(name);
-    if (found && Py_IsNone(found))
-        Py_CLEAR(found);
-    return found;
 }
 
 /* The table of the major version that vecadd knows; NULL where the library has none, or with an exception set. */
 static const struct dl_exchange *
 exchange_of(PyObject *type)
 {
-    PyObject *capsule = attribute_of(type, DL_EXCHANGE_ATTRIBUTE);
+    OWNED PyObject *capsule = attribute_of(type, DL_EXCHANGE_ATTRIBUTE);
     const struct dl_exchange_header *header = capsule && PyCapsule_IsValid(capsule, DL_EXCHANGE_CAPSULE)
                                                   ? PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE)
                                                   : NULL;
-    Py_XDECREF(capsule);
     while (header && header->version.major != DLPACK_MAJOR)
         header = header->previous;
     const struct dl_exchange *exchange = (const struct dl_exchange *)header;
@@ -90,68 +69,40 @@ exchange_of(PyObject *type)
 static bool
 is_tensor_itself(PyObject *type)
 {
-    PyObject *name = attribute_of(type, "__name__"), *module = name ? attribute_of(type, "__module__") : NULL;
-    bool itself = name && module && PyUnicode_Check(name) && PyUnicode_Check(module) &&
-                  PyUnicode_CompareWithASCIIString(name, "Tensor") == 0 &&
-                  PyUnicode_CompareWithASCIIString(module, "torch") == 0;
-    Py_XDECREF(name);
-    Py_XDECREF(module);
-    return itself;
+    OWNED PyObject *name = attribute_of(type, "__name__"), *module = name ? attribute_of(type, "__module__") : NULL;
+    return module && PyUnicode_Check(name) && PyUnicode_Check(module) &&
+           PyUnicode_CompareWithASCIIString(name, "Tensor") == 0 &&
+           PyUnicode_CompareWithASCIIString(module, "torch") == 0;
 }
 
-PyObject *
-torch_count_writes(const struct library *library)
-{
-    return attribute_of(library->object, "count_writes");
-}
-
-int
-torch_library_fill(struct module_state *state, PyObject *object, const struct library *library)
+struct kind *
+torch_kind_make(struct module_state *state, PyObject *object, const struct library *library)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
-    if (PyDict_GetItemWithError(state->torch_kinds, type) || PyErr_Occurred())
-        return PyErr_Occurred() ? -1 : 0;
-    if (PyDict_Size(state->torch_kinds) >= MAX_KINDS)
-        return 0;
     const struct dl_exchange *exchange = exchange_of(type);
-    if (!exchange)
-        return PyErr_Occurred() ? -1 : 0;
-    struct torch_kind *kind = PyMem_Malloc(sizeof *kind);
+    struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
     if (!kind)
-        return PyErr_NoMemory(), -1;
-    PyObject *make = is_tensor_itself(type) ? attribute_of(library->object, "empty_strided") : NULL;
-    PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
-    if (!capsule) {
-        Py_XDECREF(make);
-        PyMem_Free(kind);
-        return -1;
-    }
-    *kind = (struct torch_kind){.exchange = exchange,
-                                .library = library,
+        return exchange ? (PyErr_NoMemory(), NULL) : NULL;
+    *kind = (struct torch_kind){.kind = {library, kind_clear},
+                                .exchange = exchange,
                                 .recorders = attribute_of(library->object, "recorders"),
                                 .forward_mode = attribute_of(library->object, "forward_mode"),
                                 .in_inference_mode = attribute_of(library->object, "in_inference_mode"),
-                                .count_writes = torch_count_writes(library),
-                                .empty_strided = make,
+                                .empty_strided =
+                                    is_tensor_itself(type) ? attribute_of(library->object, "empty_strided") : NULL,
                                 .has_names = attribute_of(type, "has_names"),
                                 .base = descriptor_find(type, state->names[NAME_BASE]),
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD]),
                                 .version = descriptor_find(type, state->names[NAME_VERSION])};
-    /* A kind that another thread has stored meanwhile stays: readers use it without a reference. */
-    PyObject *kept =
-        PyErr_Occurred() ? NULL : PyObject_CallMethod(state->torch_kinds, "setdefault", "OO", type, capsule);
-    Py_DECREF(capsule);
-    Py_XDECREF(kept);
-    return kept ? 0 : -1;
+    return &kind->kind;
 }
 
 /* Whether the answer, whose reference is taken, is False; not where it is NULL. */
 static bool
 is_false(PyObject *answer)
 {
-    const bool is = answer && Py_IsFalse(answer);
-    Py_XDECREF(answer);
-    return is;
+    OWNED PyObject *given = answer;
+    return given && Py_IsFalse(given);
 }
 
 /* Whether object.method() returns False; not where the call fails. */
@@ -166,11 +117,10 @@ static bool
 keeps_no_gradients(const struct torch_kind *kind, struct operand_reader *reader)
 {
     if (!reader->keeps_gradients) {
-        PyObject *kept = PyObject_CallMethod(kind->library->object, "keeps_gradients", NULL);
+        OWNED PyObject *kept = PyObject_CallMethod(kind->kind.library->object, "keeps_gradients", NULL);
         if (!kept)
             return false;
         reader->keeps_gradients = Py_IsFalse(kept) ? 1 : 2;
-        Py_DECREF(kept);
     }
     return reader->keeps_gradients == 1;
 }
@@ -191,10 +141,8 @@ needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operan
 static bool
 answers_no(PyObject *function)
 {
-    PyObject *answer = PyObject_CallNoArgs(function);
-    const bool no = answer && PyObject_IsTrue(answer) == 0;
-    Py_XDECREF(answer);
-    return no;
+    OWNED PyObject *answer = PyObject_CallNoArgs(function);
+    return answer && PyObject_IsTrue(answer) == 0;
 }
 
 /* Whether no mode, tracer or forward-mode derivative of PyTorch's misses operations of ours. Asked once a call: 0.08 us
@@ -208,16 +156,14 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
         for (Py_ssize_t i = 0; i < count && unrecorded; i++)
             unrecorded = answers_no(PyTuple_GetItem(kind->recorders, i));
         if (!unrecorded && !PyErr_Occurred()) { /* the library looks more closely */
-            PyObject *why = PyObject_CallMethod(kind->library->object, "records", NULL);
+            OWNED PyObject *why = PyObject_CallMethod(kind->kind.library->object, "records", NULL);
             unrecorded = why && Py_IsNone(why);
-            Py_XDECREF(why);
         }
-        PyObject *level = NULL;
+        OWNED PyObject *level = NULL;
         if (unrecorded && kind->forward_mode &&
             optional_attribute(kind->forward_mode, state->names[NAME_CURRENT_LEVEL], &level) < 0)
             return false;
         unrecorded = unrecorded && (!level || PyLong_AsLong(level) < 0);
-        Py_XDECREF(level);
         if (PyErr_Occurred())
             return false;
         reader->recorded = unrecorded ? 1 : 2;
@@ -248,9 +194,8 @@ torch_may_be_written(PyObject *tensor, const struct torch_kind *kind, struct ope
         return true;
     if (!is_outside_inference(kind, reader))
         return !PyErr_Occurred();
-    PyObject *version = descriptor_get(&kind->version, tensor);
-    Py_XDECREF(version);
-    return version != NULL;
+    OWNED PyObject *version = descriptor_get(&kind->version, tensor);
+    return version;
 }
 
 int
@@ -259,7 +204,7 @@ torch_operand_may_be_written(PyObject *object, struct operand_reader *reader)
     const struct known_kind *x = &reader->torch[ROLE_A];
     if (Py_TYPE(object) != x->type)
         return 0;
-    return torch_may_be_written(object, x->kind, reader) ? 1 : clear_refusal();
+    return torch_may_be_written(object, (const struct torch_kind *)x->kind, reader) ? 1 : clear_refusal();
 }
 
 /* Whether an address is a multiple of a power of two. A division instead would add 5 % to the reading of a list's
@@ -293,8 +238,7 @@ is_not_negated(const struct module_state *state, PyObject *tensor, const struct 
                struct operand_reader *reader, const struct owned_operand *result)
 {
     if (has_odd_stride(result) && is_outside_inference(kind, reader)) {
-        PyObject *base = descriptor_get(&kind->base, tensor);
-        Py_XDECREF(base);
+        OWNED PyObject *base = descriptor_get(&kind->base, tensor);
         if (!base || Py_IsNone(base))
             return base;
     }
@@ -355,7 +299,7 @@ read_dtype(const struct torch_kind *kind, struct dl_data_type type, struct known
 {
     if (known->type.code != type.code || known->type.bits != type.bits || known->type.components != type.components) {
         enum dtype found;
-        if (!dtype_of_dl_type(type, &found) || (dtype_is_ml(found) && !library_has_dtype(kind->library, found)))
+        if (!dtype_of_dl_type(type, &found) || (dtype_is_ml(found) && !library_has_dtype(kind->kind.library, found)))
             return false;
         *known = (struct known_dtype){.type = type, .dtype = found};
     }
@@ -420,32 +364,21 @@ torch_locate(struct module_state *state, enum role role, struct operand_reader *
     return 0;
 }
 
-/* Borrowed, for good; NULL where torch_library_fill has met no such object. */
-static const struct torch_kind *
-torch_kind_of(const struct module_state *state, PyObject *object)
-{
-    PyObject *capsule = PyDict_GetItemWithError(state->torch_kinds, (PyObject *)Py_TYPE(object));
-    return capsule ? PyCapsule_GetPointer(capsule, KIND_CAPSULE) : NULL;
-}
-
 int
-torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                   struct owned_operand *result)
+torch_operand_from(struct module_state *state, PyObject *object, const struct kind *given, enum role role,
+                   struct operand_reader *reader, struct owned_operand *result)
 {
-    struct known_kind *const known = &reader->torch[role];
-    const struct torch_kind *kind = Py_TYPE(object) == known->type ? known->kind : torch_kind_of(state, object);
+    const struct torch_kind *kind = (const struct torch_kind *)given;
     struct dl_tensor tensor;
-    if (!kind || kind->exchange->tensor_from_object(object, &tensor) < 0 ||
-        !torch_describe(kind, &tensor, reader, result) ||
+    if (kind->exchange->tensor_from_object(object, &tensor) < 0 || !torch_describe(kind, &tensor, reader, result) ||
         !(reader->again || torch_is_plain(state, object, kind, reader, result)) ||
         (role == ROLE_OUT && !torch_may_be_written(object, kind, reader)))
         return clear_refusal(); /* operands/device.c reads it again and reports any error */
     if (!reader->again && torch_locate(state, role, reader, result) < 0)
         return -1;
-    *known = (struct known_kind){Py_TYPE(object), kind};
+    reader->torch[role] = (struct known_kind){Py_TYPE(object), given};
     result->exported = Py_NewRef(object);
-    result->library = kind->library;
-    result->count_writes = Py_XNewRef(kind->count_writes);
+    result->library = given->library;
     return 1;
 }
 
@@ -500,7 +433,7 @@ static bool
 read_one(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
          struct known_tensor *known)
 {
-    const struct torch_kind *kind = reader->torch[role].kind;
+    const struct torch_kind *kind = (const struct torch_kind *)reader->torch[role].kind;
     struct dl_tensor tensor;
     if (kind->exchange->tensor_from_object(object, &tensor) < 0)
         return false;
@@ -526,7 +459,7 @@ torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
         if (!objects[role])
             continue;
         const bool as_x = role == ROLE_OUT && in_place;
-        if (as_x ? !torch_may_be_written(objects[role], reader->torch[ROLE_A].kind, reader)
+        if (as_x ? !torch_may_be_written(objects[role], (const struct torch_kind *)reader->torch[ROLE_A].kind, reader)
                  : !read_one(state, objects[role], (enum role)role, reader, known)) {
             known->set = false; /* an error may have left it half described */
             return clear_refusal();
@@ -534,7 +467,7 @@ torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
         data[role] = as_x ? data[ROLE_A] : known->like.operand.data;
     }
     known->like.operand.data = data[ROLE_A];
-    known->count_writes = objects[ROLE_OUT] ? reader->torch[in_place ? ROLE_A : ROLE_OUT].kind->count_writes : NULL;
+    known->like.library = reader->torch[ROLE_A].kind->library;
     return 1;
 }
 
@@ -562,12 +495,10 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
     tensor_form_clear(form);
     for (int i = expected->ndim; i-- > 0; step *= expected->shape[i])
         strides[i] = step;
-    PyObject *sizes = tuple_of_sizes(expected->ndim, expected->shape), *steps = tuple_of_sizes(expected->ndim, strides);
-    PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
+    OWNED PyObject *sizes = tuple_of_sizes(expected->ndim, expected->shape);
+    OWNED PyObject *steps = tuple_of_sizes(expected->ndim, strides);
+    OWNED PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
     form->arguments = sizes && steps && dtype ? PyTuple_Pack(3, sizes, steps, dtype) : NULL;
-    Py_XDECREF(sizes);
-    Py_XDECREF(steps);
-    Py_XDECREF(dtype);
     form->dtype = expected->dtype;
     form->ndim = expected->ndim;
     memcpy(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape);
@@ -590,13 +521,15 @@ PyObject *
 torch_empty_like(const struct module_state *state, const struct owned_operand *like,
                  const struct device_shape *expected, struct tensor_form *form, struct owned_operand *result)
 {
-    const struct torch_kind *kind = like->exported ? torch_kind_of(state, like->exported) : NULL;
+    const struct kind *found = like->exported ? kind_of(state, like->exported) : NULL;
+    const struct torch_kind *kind = (const struct torch_kind *)found;
     const struct operand *operand = &like->operand;
     struct operand sum = operand_of_sum(expected, operand->device, NULL, operand->stream);
     struct tensor_form own;
     struct status status;
     int device;
-    if (!kind || !kind->empty_strided || sum.dtype != operand->dtype || sum.size == 0 || sum.strides)
+    if (!found || !library_is(found->library, LIBRARY_HAS_EXCHANGE_TABLE) || !kind->empty_strided ||
+        sum.dtype != operand->dtype || sum.size == 0 || sum.strides)
         return NULL;
     if (!(form && form->arguments) && (device_current(&device, &status) < 0 || device != operand->device))
         return NULL;
@@ -609,7 +542,7 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         sum.data = (char *)tensor.data + tensor.byte_offset; /* all else is as requested */
         result->operand = sum;
         result->exported = Py_NewRef(made);
-        result->library = kind->library;
+        result->library = found->library;
         return made;
     }
     Py_XDECREF(made);
