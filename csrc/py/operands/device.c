@@ -5,10 +5,25 @@
 #include "py/operands/operands.h"
 #include "py/operands/where.h"
 
+enum { MAX_KINDS = 16 }; /* types are kept for good: cupy.ndarray, Tensor, Parameter and a few of the user's own */
+
+/* Lets the library's fast reader, if it has one, read later objects of this one's type. Returns 0, or -1 with an
+ * exception set. */
+static int
+learn_kind(struct module_state *state, PyObject *object, const struct library *library)
+{
+    const bool has_table = library_is(library, LIBRARY_HAS_EXCHANGE_TABLE);
+    if (!(has_table || library_is(library, LIBRARY_HAS_ATTRIBUTES)) || PyDict_Size(state->kinds) >= MAX_KINDS ||
+        kind_of(state, object) || PyErr_Occurred())
+        return PyErr_Occurred() ? -1 : 0;
+    struct kind *kind = (has_table ? torch_kind_make : cupy_kind_make)(state, object, library);
+    return kind ? kind_keep(state, object, kind) : PyErr_Occurred() ? -1 : 0;
+}
+
 static int
 read_finish(struct module_state *state, PyObject *object, int found, struct owned_operand *result)
 {
-    if (found > 0 && kind_learn(state, object, result->library) < 0)
+    if (found > 0 && learn_kind(state, object, result->library) < 0)
         found = -1;
     if (found <= 0)
         device_operand_clear(result);

@@ -108,8 +108,6 @@ library_of(struct module_state *state, PyObject *object, const struct library **
 
 #define KIND_CAPSULE "vecadd.kind"
 
-enum { MAX_KINDS = 16 }; /* types are kept for good: cupy.ndarray, Tensor, Parameter and a few of the user's own */
-
 static void
 kind_free(PyObject *capsule)
 {
@@ -126,15 +124,8 @@ kind_of(const struct module_state *state, PyObject *object)
 }
 
 int
-kind_learn(struct module_state *state, PyObject *object, const struct library *library)
+kind_keep(struct module_state *state, PyObject *object, struct kind *kind)
 {
-    const bool has_table = library_is(library, LIBRARY_HAS_EXCHANGE_TABLE);
-    if (!(has_table || library_is(library, LIBRARY_HAS_ATTRIBUTES)) || PyDict_Size(state->kinds) >= MAX_KINDS ||
-        kind_of(state, object) || PyErr_Occurred())
-        return PyErr_Occurred() ? -1 : 0;
-    struct kind *kind = (has_table ? torch_kind_make : cupy_kind_make)(state, object, library);
-    if (!kind)
-        return PyErr_Occurred() ? -1 : 0;
     OWNED PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
         kind->clear(kind);

@@ -19,9 +19,8 @@ int library_of(struct module_state *state, PyObject *object, const struct librar
  * exception set. */
 const struct kind *kind_of(const struct module_state *state, PyObject *object);
 
-/* Lets the library's fast reader, if it has one, read later objects of this one's type. Returns 0, or -1 with an
- * exception set. */
-int kind_learn(struct module_state *state, PyObject *object, const struct library *library);
+/* Takes the kind of the object's type, for kind_of. An exception may be set. Returns 0, or -1 with an exception set. */
+int kind_keep(struct module_state *state, PyObject *object, struct kind *kind);
 
 static inline bool
 library_is(const struct library *library, enum library_flag flag)
