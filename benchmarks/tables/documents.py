@@ -2,7 +2,7 @@
 
 A table is between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
 Where several machines have recorded it, <!-- table: NAME MACHINE --> says which.
-Under each table: machine, date, commit, versions of the other libraries, and clock.
+Under each table: machine, date and commit; other libraries' versions, clock and method where they are not those above.
 """
 
 import json
@@ -75,7 +75,7 @@ TABLES_OF_RUNS: dict[str, Callable[[list[Recording]], list[str]]] = {
 }
 WITHOUT_NOTES = ("ahead", "recorded-peers")  # of clock and method: these are under the tables that they quote
 
-# Tables of ratios: below the first of a section is what a ratio and bold mean.
+# Tables of ratios: below the first of a document is what a ratio and bold mean.
 RATIOS = tuple(f"peer-{name}" for name in (
     "host", "host-dtypes", "installed", "device", "queued", "misaligned", "layouts", "end-to-end", "routes"
 ))  # fmt: skip
@@ -119,23 +119,7 @@ def fill(text: str, folder: Path = RESULTS, method_at: str = "benchmarks/README.
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
     has not recorded it. The tables of checks and that of proofs and tests are filled too.
     """
-    filled = "".join(_filled(section, folder, method_at) for section in _sections(text))
-    return fill_verified(fill_checks(filled), folder)
-
-
-def _sections(text: str) -> list[str]:
-    """The text, parted before each heading."""
-    sections, fenced = [""], False
-    for line in text.splitlines(keepends=True):
-        fenced ^= line.startswith("```")
-        if line.startswith("#") and not fenced:
-            sections.append("")
-        sections[-1] += line
-    return sections
-
-
-def _filled(section: str, folder: Path, method_at: str) -> str:
-    markers = list(_MARKED.finditer(section))
+    markers = list(_MARKED.finditer(text))
     tables = [_runs(marker, folder) for marker in markers]
     noted = [[] if marker["name"] in WITHOUT_NOTES else runs for marker, runs in zip(markers, tables, strict=True)]
     notes = recordings.notes(noted, method_at)
@@ -143,7 +127,8 @@ def _filled(section: str, folder: Path, method_at: str) -> str:
     for note in islice(ratios, 1):
         note.insert(0, RATIO)
     below = iter(zip(tables, notes, strict=True))
-    return _MARKED.sub(lambda marker: _block(marker, *next(below)), section)
+    filled = _MARKED.sub(lambda marker: _block(marker, *next(below)), text)
+    return fill_verified(fill_checks(filled), folder)
 
 
 def _runs(marker: re.Match[str], folder: Path) -> list[Recording]:

@@ -1,7 +1,7 @@
 """The recorded runs that the tables show, and the notes under the tables on where, when and how they were made.
 
-Under each table: the machine, the day, the commit and the versions of the other libraries. A section says each clock
-once, and the method under its last table.
+Under each table: the machine, the day and the commit. A document says the versions of the other libraries under a
+commit's first table; a clock and a method under the first table of those that follow each other and have them.
 """
 
 from collections.abc import Sequence
@@ -60,27 +60,27 @@ def newest(folder: Path, sweep: str) -> dict[str, Recording]:
 
 
 def origin(runs: Sequence[Recording]) -> str:
-    """The machine, days, commits, and versions of the other libraries."""
-    parts = dict.fromkeys([*(run.machine for run in runs), *(show_date(run.meta) for run in runs)])
-    versions = dict.fromkeys(version for run in runs for version in run.versions)
-    return "; ".join([*parts, *([", ".join(versions)] if versions else [])])
+    """The machine, days and commits."""
+    return "; ".join(dict.fromkeys([*(run.machine for run in runs), *(show_date(run.meta) for run in runs)]))
 
 
 def notes(tables: Sequence[Sequence[Recording]], method_at: str) -> list[list[str]]:
-    """The paragraphs under each table of a section, each table by the runs that it is made from."""
-    told: set[str] = set()
+    """The paragraphs under each table of a document, each table by the runs that it is made from."""
+    told: set[str] = set()  # versions: a commit's figures have those under its first table
+    clock = method = ""  # as under the last table that says one
     under: list[list[str]] = []
     for runs in tables:
-        if not runs:
-            under.append([])
-            continue
-        clock = "" if runs[0].clock in told else runs[0].clock
-        told.add(clock)
-        parts = [origin(runs), clock[:1].upper() + clock[1:]]
-        under.append([f"*{'. '.join(filter(None, parts))}.*"])
-    if recorded := [run for runs in tables for run in runs]:
-        methods = dict.fromkeys(
-            BRIEFLY.format(method_at) if run.meta["method"] == METHOD else run.meta["method"] for run in recorded
-        )
-        under[-1].append(f"*Method: {'; '.join(methods)}.*")
+        lines, parts = [], [origin(runs)]
+        versions = ", ".join(dict.fromkeys(version for run in runs for version in run.versions))
+        if versions and parts[0] + versions not in told:
+            told.add(parts[0] + versions)
+            parts[0] += f"; {versions}"
+        if runs and runs[0].clock != clock:
+            clock = runs[0].clock
+            parts.append(clock[:1].upper() + clock[1:])
+        methods = dict.fromkeys(run.meta["method"] for run in runs)
+        if runs and method != (now := "; ".join(BRIEFLY.format(method_at) if m == METHOD else m for m in methods)):
+            method = now
+            lines = [f"*Method: {method}.*"]
+        under.append([f"*{'. '.join(filter(None, parts))}.*", *lines] if runs else [])
     return under

@@ -68,42 +68,23 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
     ]
 
 
-SECTIONS = """# One
-<!-- table: size -->
-<!-- /table -->
-between
-<!-- table: peer-device -->
-<!-- /table -->
-```
-# no heading, a comment
-```
-after
-## Two
-<!-- table: size -->
-<!-- /table -->
-### None
-"""
-
-
-@pytest.fixture
-def sectioned(recorded: Path) -> Path:
-    """The same folder with a comparison of another day beside the size sweep."""
+def test_each_table_says_where_and_when_it_was_recorded_and_how_where_that_is_not_said_above(recorded: Path) -> None:
+    """A size sweep, a comparison of another day with libraries, the size sweep again, the comparison again."""
     ours = plain_figure(sweep="peer-device", name="vecadd", n=1 << 28)
-    later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later"}
+    later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later", "versions": {"torch": "2.11"}}
+    later["clocks"] = {"peer-device": "the host"}
     write_run(recorded / "h200" / "peer-device.json", later, [ours])
-    return recorded
-
-
-def test_each_table_says_where_and_when_it_was_recorded_and_a_section_once_how(sectioned: Path) -> None:
-    first, second = documents.fill(SECTIONS, sectioned).split("## Two")
+    text = "".join(f"# One\n<!-- table: {name} -->\n<!-- /table -->\n" for name in 2 * ["size", "peer-device"])
     where = "*NVIDIA H200, driver 580.95.05; "
-    assert [line for line in first.splitlines() if line.startswith(("*NVIDIA", "*Method"))] == [
+    assert [
+        line for line in documents.fill(text, recorded).splitlines() if line.startswith(("*NVIDIA", "*Method"))
+    ] == [
         f"{where}2026-01-02, commit abc. CUDA events.*",
-        f"{where}2026-02-01, commit later.*",
         "*Method: median of rounds.*",
+        f"{where}2026-02-01, commit later; torch 2.11. The host.*",
+        f"{where}2026-01-02, commit abc. CUDA events.*",
+        f"{where}2026-02-01, commit later. The host.*",
     ]
-    assert first.index("*Method") < first.index("```")
-    assert f"{where}2026-01-02, commit abc. CUDA events.*\n\n*Method: median of rounds.*" in second
 
 
 def test_a_machine_without_a_gpu_has_no_version_of_cuda(recorded: Path) -> None:
@@ -140,8 +121,6 @@ def test_a_marker_of_no_table_and_of_no_machine_is_an_error(marker: str, text: s
 def test_a_table_that_no_machine_has_recorded_says_so(recorded: Path) -> None:
     text = documents.fill(EMPTY.replace("size", "host"), recorded)
     assert "<!-- table: host -->\n\n*Not recorded yet.*\n\n<!-- /table -->" in text
-    both = documents.fill(f"{EMPTY}\n{EMPTY.replace('size', 'host')}", recorded)
-    assert both.index("4462") < both.index("*Not recorded yet.*") < both.index("*Method")
 
 
 def filled(table: str, folder: Path) -> str:
