@@ -66,16 +66,6 @@ def test_sums_around_a_size_are_numpys_twice_in_a_row(where: str, dtype: np.dtyp
     assert all(np.array_equal(each, want[: each.size]) for each in kept)
 
 
-@pytest.mark.parametrize(("threads", "kib"), [(2, 256), (3, 256), (4, 128), (16, 128)])
-def test_four_threads_that_are_awake_add_smaller_sums_than_two(threads: int, kib: int, child: Any) -> None:
-    code = (
-        "import numpy as np; from vecadd import _core\n"
-        f"arrays = np.empty({kib} * 128 - 1), np.empty({kib} * 128)\n"
-        "print([_core.explain_route(x, x)['threads'] > 1 for x in arrays])\n"
-    )
-    assert child(code, VECADD_NUM_THREADS=str(threads)).stdout.strip() == "[False, True]"
-
-
 @pytest.mark.parametrize(("other", "least"), [("float32", 256 * KIB), ("int16", MIB)])
 def test_rows_around_the_size_from_which_they_are_ours(other: str, least: int) -> None:
     """A row is added to each row of a matrix; of two dtypes one is converted on the way."""

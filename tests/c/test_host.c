@@ -160,25 +160,6 @@ TEST(every_level_adds_one_element_to_an_array_of_any_length_at_any_address)
                                                beside);
 }
 
-TEST(one_element_raises_its_own_flags)
-{
-    static const uint16_t values[] = {0,      0x8000, 1,      0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff,
-                                      0xfbff, 0x4c00, 0x7c00, 0xfc00, 0x7e00, 0x7d00, 0x7f7f, 0x7f80};
-    enum { COUNT = sizeof values / sizeof *values };
-    for (size_t level = 0; host_simd_levels[level]; level++)
-        for (int pair = 0; host_simd_levels[level]->supported() && pair < COUNT * COUNT; pair++)
-            for (enum component component = COMPONENT_F16; component <= COMPONENT_BF16; component++) {
-                const struct host_schedule schedule = {.simd = host_simd_levels[level], .threads = 1};
-                const uint16_t a = values[pair % COUNT], b = values[pair / COUNT];
-                uint16_t c, expected;
-                const unsigned flags = reference(component, &a, &b, &expected, 1);
-                const unsigned raised = host_add(&schedule, component, &a, &b, &c, 1);
-                CHECK(raised == flags && same(component, &c, &expected),
-                      "%s component %d: %#x + %#x = %#x, flags %u not %u", host_simd_levels[level]->name, component, a,
-                      b, c, raised, flags);
-            }
-}
-
 TEST(the_callers_flags_stay_and_are_not_reported)
 {
     const float a[3] = {1, 2, 3}, big[3] = {3e38f, 3e38f, 3e38f};
@@ -193,24 +174,6 @@ TEST(the_callers_flags_stay_and_are_not_reported)
         CHECK(host_add(&schedule, COMPONENT_F32, a, a, c, 3) == 0, "%s", simd->name);
         CHECK(host_add(&schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW, "%s", simd->name);
         CHECK(fpenv_flags(fpenv_get()) == FP_INVALID, "%s", simd->name);
-    }
-}
-
-TEST(the_callers_rounding_is_kept)
-{
-    enum { N = 37 };
-    float a[N], b[N], c[N];
-    for (int i = 0; i < N; i++) {
-        a[i] = 1;
-        b[i] = 0x1p-30f;
-    }
-    fesetround(FE_UPWARD);
-    for (size_t level = 0; host_simd_levels[level]; level++) {
-        if (!host_simd_levels[level]->supported())
-            continue;
-        host_simd_levels[level]->add[COMPONENT_F32](a, b, c, N);
-        for (int i = 0; i < N; i++)
-            CHECK(c[i] == 0x1.000002p0f, "%s %d", host_simd_levels[level]->name, i);
     }
 }
 

@@ -114,15 +114,17 @@ TEST(sums_between_have_the_threads_that_are_awake)
     CHECK(by_size(COMPONENT_F32, 1 << 17, false).wakes);
 }
 
-TEST(four_threads_are_woken_for_a_quarter_of_what_three_are)
+TEST(four_threads_share_half_of_what_three_do_and_are_woken_for_a_quarter)
 {
     static const char *const threads[] = {"3", "4"};
-    static const size_t wake[] = {2 << 20, 512 << 10};
+    static const size_t wake[] = {2 << 20, 512 << 10}, awake[] = {256 << 10, 128 << 10};
     for (int i = 0; i < 2; i++) {
         const pid_t child = fork();
         if (child == 0) {
             with_threads(threads[i]);
-            _exit(by_size(COMPONENT_I8, wake[i] - 1, false).wakes || !by_size(COMPONENT_I8, wake[i], false).wakes);
+            _exit(by_size(COMPONENT_I8, wake[i] - 1, false).wakes || !by_size(COMPONENT_I8, wake[i], false).wakes ||
+                  by_size(COMPONENT_I8, awake[i] - 1, false).threads > 1 ||
+                  by_size(COMPONENT_I8, awake[i], false).threads == 1);
         }
         int how = -1;
         CHECK(waitpid(child, &how, 0) == child && how == 0, "%s threads", threads[i]);
