@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from vecadd.code import Code
 
-__all__ = ["Measured", "Picture", "code", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
+__all__ = ["Measured", "Picture", "code", "diagram", "guess", "measure", "percent", "shown", "times"]
 
 SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
 
@@ -84,13 +84,8 @@ class Measured:
         its parameters; None where there is none."""
         found = [
             row
-            for row in self.rows
-            if row.name == rung
-            and row.seconds is not None
-            and "stage" not in row.params  # a document's stage is not a whole round trip
-            and n in (None, row.n)
-            and dtype in (None, row.dtype)
-            and parameters.items() <= row.params.get("parameters", {}).items()
+            for row in self._rows(rung, dtype)
+            if n in (None, row.n) and parameters.items() <= row.params.get("parameters", {}).items()
         ]
         return min(found, key=lambda row: (-row.n, row.seconds or 0.0), default=None)
 
@@ -102,14 +97,15 @@ class Measured:
         both = {size for size in mine.keys() & other.keys() if n in (None, size)}
         return other[max(both)] / mine[max(both)] if both else None
 
+    def _rows(self, rung: str, dtype: str | None) -> list[Figure]:
+        """The rows of a rung that have a time, but for a document's stages, which are not whole round trips."""
+        rows = (row for row in self.rows if row.name == rung and dtype in (None, row.dtype))
+        return [row for row in rows if row.seconds and "stage" not in row.params]
+
     def _times(self, rung: str, dtype: str | None) -> dict[int, float]:
         """The least seconds of a rung by size: of its rows with the usual parameters where there are some."""
         known: Mapping[str, Any] = next((row for row in _core.rungs() if row["name"] == rung), {"params": {}})
-        rows = [
-            row
-            for row in self.rows
-            if row.name == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
-        ]
+        rows = self._rows(rung, dtype)
         as_usual = [row for row in rows if has_defaults(known, row.params.get("parameters", {}))]
         found: dict[int, float] = {}
         for row in as_usual or rows:
@@ -265,31 +261,6 @@ def diagram(name: str) -> Picture:
     return Picture(diagrams.draw(name), diagrams.DIAGRAMS[name].text)
 
 
-def machines(one: Measured, other: Measured) -> None:
-    """Prints in one sentence whether a sweep of the host and another sweep are of one machine, or in what the machines
-    differ and how much that makes of the same addition on their processors."""
-    first, second = (measured.meta.get("machine") for measured in (one, other))
-    if first == second:
-        print(f"{one.sweep} and {other.sweep} are of one machine, {first}: their times can be compared.")
-        return
-    there = _read("host", Options(rungs=("add",)), second)
-    n = max({row.n for row in one.rows if row.name == "add"} & {row.n for row in there.rows}, default=None)
-    words = f"{one.sweep} is of {_host_of(one)}, and {other.sweep} of another machine, {_host_of(other)}"
-    here, beside = (measured.fastest("add", n) for measured in (one, there))
-    if here and beside and n:
-        words += (
-            f": add on the processor takes {show_seconds(here.seconds or 0.0)} on the first and "
-            f"{show_seconds(beside.seconds or 0.0)} on the second, for {show_size(n)} elements, because their memory "
-            f"gives it {shown(here.limit)} and {shown(beside.limit, 'GB/s')}"
-        )
-    print(f"{words}; so compare each time with those of its own machine.")
-
-
-def _host_of(measured: Measured) -> str:
-    cpu = measured.meta.get("cpu", {})
-    return f"{measured.meta.get('machine')} ({cpu.get('model')}, {cpu.get('threads')} threads)"
-
-
 def times(gain: float | None) -> str:
     """ "1.26 x", or that there is no such figure."""
     return "not measured" if gain is None else show_gain(gain)
@@ -399,15 +370,15 @@ def _run(sweep: str, options: Options) -> Measured:
     return Measured(sweep, session.result(_found(), machine.conditions_since(conditions)))
 
 
-def _read(sweep: str, options: Options, named: str | None = None) -> Measured:
-    """The rows of the newest file that has some for these options, of the machine of that name or else preferably from
-    one with a GPU, so that a notebook's sweeps are from one machine."""
+def _read(sweep: str, options: Options) -> Measured:
+    """The rows of the newest file that has some for these options, preferably from a machine with a GPU, so that a
+    notebook's sweeps are from one machine."""
     options = replace(options, dtypes=options.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
         run = read_run(path).of_sweep(sweep)
         wanted = [row for row in run.figures if _asked(row, options)]
-        if wanted and named in (None, run.meta.get("machine")):
+        if wanted:
             found.append(replace(run, figures=wanted))
     newest = max(found, key=lambda run: (bool(run.meta["gpu"]), run.meta["date"]), default=Run({}, []))
     return Measured(sweep, newest)

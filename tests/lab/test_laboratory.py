@@ -227,32 +227,6 @@ def test_a_picture_is_shown_as_png() -> None:
     assert MEASURED.picture("timeline") is None
 
 
-def host_rows(seconds: float, machine: str) -> Measured:
-    rows = [
-        replace(row, sweep="host", name="add", n=2**20, value=seconds, limit=1 / seconds)
-        for row in made_up.transfer()[:1]
-    ]
-    return Measured("host", made_up.run(rows, machine=machine))
-
-
-def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(folder, "a.json", host_rows(0.25, "there").rows, machine="there")
-    record(folder, "b.json", host_rows(0.125, "elsewhere").rows, machine="elsewhere")
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="there")))
-    text = capsys.readouterr().out
-    assert text.startswith(
-        "host is of here (Made-up CPU, 16 threads), and transfer of another machine, there (Made-up "
-    )
-    assert "add on the processor takes 500 ms on the first and 250 ms on the second, for 2^20 elements, " in text
-    assert text.endswith("memory gives it 2 and 4 GB/s; so compare each time with those of its own machine.\n")
-    assert text.count("\n") == 1
-
-
-def test_times_of_one_machine_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", made_up.run([], machine="here")))
-    assert capsys.readouterr().out == "host and transfer are of one machine, here: their times can be compared.\n"
-
-
 def test_the_code_of_a_rung_is_the_ladders() -> None:
     if not _core.CUDA_BUILD:
         pytest.skip("needs a build with CUDA")
