@@ -5,10 +5,9 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill, shorten
@@ -253,30 +252,13 @@ def percent(text: str) -> float:
     return value
 
 
-# Packages that only some of vecadd's users need: imported when they are used, or named with what installs them.
+# Packages that only some of vecadd's users need.
 
 
-def need(extra: str, what: str, *names: str) -> None:
-    """Raises ImportError where a package is not installed. It says what needs it, and which extra brings it."""
-    missing = []
-    for name in names:
-        try:
-            import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
-                raise  # the package is there, and misses one of its own
-            missing.append(name)
-    if missing:
-        raise ImportError(_needs(what, missing, [extra]), name=missing[0])
-
-
-def need_for(what: str, extras: Mapping[str, str]) -> None:
-    """The same for a command, which raises UsageError before it begins. ``extras`` has the packages that it needs,
-    and which extra brings each; none is imported."""
+def need(what: str, extras: Mapping[str, str], error: type[Exception] = ImportError) -> None:
+    """Raises an error where a package is not installed, which says what needs it and how to get it. ``extras`` has the
+    packages, and which extra brings each; none is imported. A command raises UsageError, before it begins."""
     missing = [package for package in extras if importlib.util.find_spec(package) is None]
     if missing:
-        raise UsageError(_needs(what, missing, [extras[package] for package in missing]))
-
-
-def _needs(what: str, missing: Sequence[str], extras: Iterable[str]) -> str:
-    return f"{what} needs {' and '.join(missing)}: pip install 'vecadd[{','.join(dict.fromkeys(extras))}]'"
+        names = ",".join(dict.fromkeys(extras[package] for package in missing))
+        raise error(f"{what} needs {' and '.join(missing)}: pip install 'vecadd[{names}]'")

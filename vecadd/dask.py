@@ -130,7 +130,7 @@ def add(x: Any, y: Any) -> Any:
     >>> vecadd.dask.add(x, x[0]).sum().compute()
     np.float64(32.0)
     """
-    need("fleet", "vecadd.dask", "dask", "dask.array")
+    need("vecadd.dask", {"dask": "fleet"})
     from dask.base import is_dask_collection
 
     if not (is_dask_collection(x) or is_dask_collection(y)):

@@ -36,7 +36,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT, UsageError, descriptor, need_for, refuse_shared
+from vecadd._command import STDOUT, UsageError, descriptor, need, refuse_shared
 from vecadd._replace import naming, replacing, write_all
 from vecadd.tables import SECONDS, Screen, show_size
 
@@ -224,7 +224,7 @@ class Outputs:
         self.paths: dict[str, Path | str] = {name: path for name, path in given.items() if path is not None}
         refuse_shared(self.paths)
         if "html" in self.paths:
-            need_for("a page", {"jinja2": "fleet"})
+            need("a page", {"jinja2": "fleet"}, UsageError)
 
     @property
     def screen(self) -> Screen:

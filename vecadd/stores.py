@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_zarr"]
 
-NEEDED = ("fleet", "an addition of Zarr arrays", "zarr", "dask")  # as `vecadd._command.need` takes it
+NEEDED = ("an addition of Zarr arrays", {"zarr": "fleet", "dask": "fleet"})  # as `vecadd._command.need` takes it
 
 
 def add_zarr(

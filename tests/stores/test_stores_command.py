@@ -114,10 +114,7 @@ def test_an_error_is_one_line_and_status_1(folder: Path, capsys: pytest.CaptureF
 def test_without_zarr_the_extra_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(_command, "import_module", missing)
+    monkeypatch.setattr(_command.importlib.util, "find_spec", lambda name: None)
     status, said = run("add a.zarr b.zarr -o c.zarr", capsys)
     assert (status, said) == (
         2,

@@ -312,4 +312,4 @@ def test_a_protocol_that_nothing_installed_reads_is_named(folder: Path) -> None:
 
 def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(ImportError, match=r"this needs no_such_zarr: pip install 'vecadd\[fleet\]'"):
-        _command.need("fleet", "this", "numpy", "no_such_zarr")
+        _command.need("this", {"numpy": "fleet", "no_such_zarr": "fleet"})

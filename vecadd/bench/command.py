@@ -11,7 +11,7 @@ from vecadd._command import (
     UsageError,
     epilog,
     folder,
-    need_for,
+    need,
     status_line,
     target,
     unknown,
@@ -119,7 +119,7 @@ def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
         extras["jinja2"] = "fleet"
     if any(map(options.needs_ml_dtypes, arguments.dtypes or ())):
         extras["ml_dtypes"] = "bench"
-    need_for("this", extras)
+    need("this", extras, UsageError)
 
 
 def _options(arguments: argparse.Namespace) -> Options:
