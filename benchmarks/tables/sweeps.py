@@ -351,13 +351,15 @@ def _show_documents(rung: str) -> str:
     """ "000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %"; nothing for a rung that no document profiled."""
     units = {row.key: row.unit for row in metrics.ROWS}
     told = []
-    for setting, figures in metrics.DOCUMENT_FIGURES.get(rung, {}).items():
+    for profile in recorded.PROFILES:
+        figures = profile.metrics if profile.rung == rung else {}
         parts = [
             f"{SHORT_NAMES.get(key, key)} {show_metric(figures[key], units[key])}{' %' if units[key] == '%' else ''}"
             for key in DOCUMENTS_METRICS
             if key in figures and not (key == "memory" and "dram" in figures)  # the same figure
         ]
-        told.append(f"{setting} ({recorded.SETTINGS[setting]}): {', '.join(parts)}")
+        if figures:
+            told.append(f"{profile.setting} ({recorded.SETTINGS[profile.setting]}): {', '.join(parts)}")
     return "; ".join(told)
 
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import TESTS, child_environment
 
 from vecadd import _core, cli
-from vecadd.bench import probes, steps
+from vecadd.bench import probes, recorded, steps
 from vecadd.bench.operands import Buffers
 from vecadd.figures import read_run
 from vecadd.profile import child, command, events, metrics, ncu
@@ -321,10 +321,8 @@ def test_samples_serve_where_the_averages_are_missing() -> None:
 def test_the_documents_reasons_and_rungs_have_their_place() -> None:
     titles = [reason.title for reason in metrics.REASONS]
     assert {"all scoreboard", "long scoreboard", "short scoreboard", "execution dependency"} <= set(titles)
-    assert {title for said in metrics.DOCUMENT_STALLS.values() for title in said.values()} <= set(titles)
-    keys = {row.key for row in metrics.ROWS}
-    for figures in metrics.DOCUMENT_FIGURES.values():
-        assert all(set(values) <= keys for values in figures.values())
+    assert {profile.stall for profile in recorded.PROFILES} - {""} <= set(titles)
+    assert {key for profile in recorded.PROFILES for key in profile.metrics} <= {row.key for row in metrics.ROWS}
 
 
 # Transfer rungs

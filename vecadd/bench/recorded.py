@@ -41,6 +41,20 @@ class Figure:
         return f"{show_seconds(self.seconds)} ({self.setting})"
 
 
+@dataclass(frozen=True)
+class Profile:
+    """What a document's profiler said of a rung: ``metrics`` by the keys of `vecadd.profile.metrics.ROWS`, the kind of
+    its loads and why most of its warps wait, "" where it does not say. ``elements`` of a launch, where a run is
+    several."""
+
+    rung: str
+    setting: str
+    metrics: Mapping[str, float]
+    load: str = ""
+    stall: str = ""
+    elements: int | None = None
+
+
 class Stage(NamedTuple):
     """A stage of document 004: seconds, and the percent of kernel and copies as it prints them, which are not in all
     of its stages those of its seconds."""
@@ -57,6 +71,9 @@ _RECORDED = json.loads((files("vecadd.bench") / "recorded.json").read_text(encod
 SETTINGS: Mapping[str, Setting] = {name: Setting(**each) for name, each in _RECORDED["settings"].items()}
 
 FIGURES: tuple[Figure, ...] = tuple(Figure(**each) for each in _RECORDED["figures"])
+
+PROFILES: tuple[Profile, ...] = tuple(Profile(**each) for each in _RECORDED["profiles"])
+PROFILED_PROGRAM: str = _RECORDED["profiled_program"]
 
 # Document 004's stages at 1e8 elements, by (transfer rung, kernel).
 STAGES: Mapping[tuple[str, str], Stage] = {

@@ -24,14 +24,18 @@ def kernel_tables(launches: Mapping[ProfiledRung, Launch]) -> list[Table]:
 
 def kernel_notes(launches: Mapping[ProfiledRung, Launch]) -> list[str]:
     """The settings of the documents' columns, and the profiler's advice, a line each."""
-    used = {setting for spec in launches for setting in metrics.DOCUMENT_FIGURES.get(spec.rung, ())}
+    rungs = [spec.rung for spec in launches]
+    profiles = [profile for profile in recorded.PROFILES if profile.rung in rungs]
     lines = []
-    if used:
-        legend = "; ".join(f"{name} {recorded.SETTINGS[name]}" for name in sorted(used))
+    if profiles:
+        legend = recorded.legend(profile.setting for profile in profiles)
         lines.append(f"the documents' columns: {legend}; other GPUs and, where they differ, other sizes than here")
     for spec, launch in launches.items():
-        seen = metrics.DOCUMENT_STALLS.get(spec.rung, {}).items()
-        lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
+        lines += [
+            f"{spec.rung}: document {profile.setting} saw most of its warps wait: {profile.stall}"
+            for profile in profiles
+            if profile.rung == spec.rung and profile.stall
+        ]
         lines += [f"{spec.rung}: {_show_rule(rule)}" for rule in launch.rules]
     reasons = dict.fromkeys(launch.why for launch in launches.values() if launch.why)
     return lines + [f"no counters, and times by CUDA events: {why}" for why in reasons]
@@ -47,7 +51,7 @@ def transfer_notes(link: Link) -> list[str]:
     lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
     if link.theory:
         lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
-    return [*lines, f"the documents: {metrics.DOCUMENT_PROGRAM}"]
+    return [*lines, f"the documents: {recorded.PROFILED_PROGRAM}"]
 
 
 def show_metric(value: float | None, unit: metrics.Unit) -> str:
@@ -71,12 +75,11 @@ def _metrics_table(launches: Mapping[ProfiledRung, Launch]) -> Table:
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
         figures_of.append((launch.found, ", ".join(executed) or NOTHING, loads))
-        for setting, figures in metrics.DOCUMENT_FIGURES.get(spec.rung, {}).items():
-            names.append(f"({setting})")
-            figures_of.append((figures, metrics.DOCUMENT_LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
-            elements.append(
-                show_size(metrics.DOCUMENT_LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0))
-            )
+        for profile in recorded.PROFILES:
+            if profile.rung == spec.rung:
+                names.append(f"({profile.setting})")
+                figures_of.append((profile.metrics, profile.load or NOTHING, NOTHING))
+                elements.append(show_size(profile.elements or recorded.SETTINGS[profile.setting].elements or 0))
     documented = sorted({name for name in names if name.startswith("(")}, reverse=True)
     table = Table("metrics", columns(*names), optional_columns=tuple(documented))
     table.add("elements", *elements)
