@@ -9,7 +9,7 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/*.c", "csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
+CORE = ("csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
 KERNELS = ("cuda/*.cu", "cuda/lab/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
@@ -19,9 +19,12 @@ GPU_TESTS = ("tests/c/kernels/test_device_rungs.c",)  # tests of kernels that th
 EXACT = ("benchmarks/proof/*.c",)
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
-# In a build without CUDA this file takes the place of these folders.
-WITHOUT_CUDA = "csrc/without_cuda.c"
-CALLS_CUDA = ("csrc/gpu", "csrc/transfer", "csrc/lab/ladder", "csrc/lab/limits")
+# In a build without CUDA this file takes the place of what calls CUDA; csrc/py/module.c answers for the laboratory's.
+WITHOUT_CUDA = "csrc/transfer/without_cuda.c"
+CALLS_CUDA = (
+    *("csrc/gpu/", "csrc/transfer/", "cuda/", "csrc/lab/ladder/", "csrc/lab/limits/"),
+    *("csrc/py/lab/call_costs.c", "csrc/py/lab/device_rungs.c", "csrc/py/lab/judge.c", "csrc/py/lab/probes.c"),
+)
 
 # For "..." alone: as -I, csrc would offer our folders in place of the system's.
 INCLUDES = ("-iquotecsrc", "-iquote.")
@@ -110,14 +113,18 @@ def sources(patterns: Iterable[str]) -> list[Path]:
 
 def core_sources(*, cuda: bool, machine: str) -> list[Path]:
     """CORE without csrc/py, and without the files of the other kind of build and of other processors."""
-    found = [source for source in sources(CORE) if source.parts[1] != "py"]
-    return [source for source in found if _is_built(source, cuda=cuda) and _simd(source)[0] in (machine, "any")]
+    found = [source for source in sources(CORE) if source.parts[1] != "py" and _simd(source)[0] in (machine, "any")]
+    return [source for source in found if _is_built(source, cuda=cuda)]
+
+
+def module_sources(*, cuda: bool) -> list[Path]:
+    return [source for source in sources(MODULE) if _is_built(source, cuda=cuda)]
 
 
 def _is_built(source: Path, *, cuda: bool) -> bool:
     if str(source) == WITHOUT_CUDA:
         return not cuda
-    return cuda or not (source.parts[0] == "cuda" or str(source.parent) in CALLS_CUDA)
+    return cuda or not str(source).startswith(CALLS_CUDA)
 
 
 def simd_flags(source: Path) -> tuple[str, ...]:

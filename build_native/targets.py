@@ -97,7 +97,7 @@ class Build:
 
     def _module(self) -> list[Step]:
         python = flags.python_flags()
-        return [self._c(source, *python) for source in flags.sources(flags.MODULE)]
+        return [self._c(source, *python) for source in flags.module_sources(cuda=self.cuda)]
 
     def _exact(self) -> list[Step]:
         """Without the options of the CUDA toolkit, which need not be there."""

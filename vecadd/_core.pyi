@@ -189,8 +189,7 @@ def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[int, ...]]] | No
 # the names of its values where they have names), stages (of a transfer "serial", "overlapping", or "shared" with the
 # processor), memory (of a transfer "pageable", "pinned" or "either"), allocates (a transfer's timed part always has an
 # allocation), by_name (a sweep of the ladder runs it only where it is named), tile (of a product of matrices: rows and
-# columns of the result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all
-# 0).
+# columns of the result that a block makes; else 0).
 def rungs() -> list[dict[str, Any]]: ...
 
 # Runs a rung into out and returns seconds: device and matrix rungs by CUDA events around the launch (waits for it), the

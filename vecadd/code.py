@@ -159,7 +159,7 @@ WITH_KERNELS = ("device", "latency", "matrix")  # kinds of rungs that have kerne
 # or, where there is nothing to say that the row does not say, with the row.
 ROW = r'(?:extern "C" |static )?const struct rung \w+ = \{\n(?:.*\n)+?\};\n'
 PART = re.compile(rf"^(?:// \w+: (?:.*\n)+?)??{ROW}", re.MULTILINE)
-RUN = re.compile(r"\.run = (\w+),")
+RUN = re.compile(r"\.run = (\w+)")
 
 
 def source(rung: dict[str, Any]) -> Code:
@@ -167,7 +167,7 @@ def source(rung: dict[str, Any]) -> Code:
     that it runs and of its kernel, and the parts that its file shares between rungs and this one uses."""
     pieces = _pieces()
     found = [next((path, text) for path, text in pieces if f'.name = "{rung["name"]}",' in text)]
-    wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1])]
+    wanted = [rf"^{run}\(" for run in RUN.findall(found[0][1] + _used_of_file(found))]
     if rung["kind"] in WITH_KERNELS:
         wanted.append(rf"__global__[^;{{]*\b{kernel_function(rung['name'])}\(")
     for definition in wanted:
@@ -193,8 +193,9 @@ def _used_of_file(found: list[tuple[str, str]]) -> str:
 
 
 def _defined(text: str) -> set[str]:
-    """The functions and constants that this defines."""
-    names = re.findall(r"^(\w+)\(", text, re.MULTILINE) + re.findall(r"^constexpr \w+ (\w+)", text, re.MULTILINE)
+    """The functions, macros and constants that this defines."""
+    names = re.findall(r"^(\w+)\(", text, re.MULTILINE)
+    names += re.findall(r"^(?:constexpr \w+|#define) (\w+)", text, re.MULTILINE)
     for constants in re.findall(r"^enum \{(.*?)\}", text, re.MULTILINE | re.DOTALL):
         names += re.findall(r"\b([A-Z]\w+) =", constants)
     return set(names)

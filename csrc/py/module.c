@@ -29,6 +29,24 @@
 #name, (PyCFunction)(void (*)(void))py_##name, (flags) | METH_KEYWORDS, name##_doc                             \
     }
 
+/* What the laboratory measures of a GPU. */
+#if VECADD_CUDA
+#define ON_GPUS UNDOCUMENTED
+#else
+#define ON_GPUS(name, flags)                                                                                           \
+    {                                                                                                                  \
+#name, (PyCFunction)(void (*)(void))without_cuda, METH_VARARGS | METH_KEYWORDS, NULL                           \
+    }
+
+static PyObject *
+without_cuda(PyObject *module, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
+{
+    struct status status;
+    status_no_cuda(&status);
+    return status_raise(PyModule_GetState(module), &status);
+}
+#endif
+
 static PyMethodDef methods[] = {
     WITH_KEYWORDS(add, METH_FASTCALL),
     WITH_KEYWORDS(add_many, METH_FASTCALL),
@@ -59,27 +77,27 @@ static PyMethodDef methods[] = {
     UNDOCUMENTED(tuned_path, METH_VARARGS),
     UNDOCUMENTED(tuned_rows, METH_VARARGS),
 
-    UNDOCUMENTED(rungs, METH_NOARGS),
-    UNDOCUMENTED(run_rung, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(latency_stages, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(judge_call, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(repeat, METH_VARARGS),
-
-    UNDOCUMENTED(rung_facts, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(timeline, METH_VARARGS | METH_KEYWORDS),
     UNDOCUMENTED(host_view, METH_O),
-    UNDOCUMENTED(poison, METH_O),
-    UNDOCUMENTED(clear, METH_O),
-    UNDOCUMENTED(probe, METH_VARARGS),
     UNDOCUMENTED(host_limit, METH_VARARGS),
     UNDOCUMENTED(host_limit_round, METH_O),
+
+    UNDOCUMENTED(rungs, METH_NOARGS),
+    UNDOCUMENTED(run_rung, METH_VARARGS | METH_KEYWORDS),
+    UNDOCUMENTED(poison, METH_O),
+    UNDOCUMENTED(clear, METH_O),
     UNDOCUMENTED(wake_limits, METH_NOARGS),
-    UNDOCUMENTED(device_memory, METH_VARARGS),
-    UNDOCUMENTED(peer_limits, METH_VARARGS),
     UNDOCUMENTED(pattern_write, METH_VARARGS),
     UNDOCUMENTED(pattern_check, METH_VARARGS),
-    UNDOCUMENTED(raw_launches, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(call_stages, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(latency_stages, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(rung_facts, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(timeline, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(judge_call, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(repeat, METH_VARARGS),
+    ON_GPUS(probe, METH_VARARGS),
+    ON_GPUS(device_memory, METH_VARARGS),
+    ON_GPUS(peer_limits, METH_VARARGS),
+    ON_GPUS(raw_launches, METH_VARARGS | METH_KEYWORDS),
+    ON_GPUS(call_stages, METH_VARARGS | METH_KEYWORDS),
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,7 +2,7 @@
  * float32. */
 #include "cuda/lab/rung.cuh"
 
-enum { PRECISION_COMPONENTS = 1 << COMPONENT_F16 | 1 << COMPONENT_BF16, WORD = 2 }; /* components of a word */
+enum { WORD = 2 }; /* components of a word */
 
 /* One component, by the instruction for one. */
 template <typename Component>
@@ -76,11 +76,9 @@ half_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_half = {
     .name = "half",
+    .family = FAMILY_PRECISION,
     .after = "naive",
     .changes = "16-bit elements: half the bytes, one element a thread",
-    .components = PRECISION_COMPONENTS,
-    .family = FAMILY_PRECISION,
-    .load = "LDG.E.U16",
     .bytes_per_load = 2,
     .launch = half_launch,
 };
@@ -114,10 +112,9 @@ half2_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_half2 = {
     .name = "half2",
+    .family = FAMILY_PRECISION,
     .after = "half",
     .changes = "a word of two elements a thread, two scalar additions",
-    .components = PRECISION_COMPONENTS,
-    .family = FAMILY_PRECISION,
     .alignment = 4,
     .launch = half2_launch,
 };
@@ -150,10 +147,9 @@ half2_hadd2_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_half2_hadd2 = {
     .name = "half2_hadd2",
+    .family = FAMILY_PRECISION,
     .after = "half2",
     .changes = "one packed addition for both elements of a word",
-    .components = PRECISION_COMPONENTS,
-    .family = FAMILY_PRECISION,
     .alignment = 4,
     .launch = half2_hadd2_launch,
 };
@@ -198,10 +194,9 @@ half8_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_half8 = {
     .name = "half8",
+    .family = FAMILY_PRECISION,
     .after = "half2",
     .changes = "four words of two elements a thread",
-    .components = PRECISION_COMPONENTS,
-    .family = FAMILY_PRECISION,
     .loads_in_flight = 8,
     .alignment = 4,
     .launch = half8_launch,
@@ -241,11 +236,9 @@ half8_pack_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_half8_pack = {
     .name = "half8_pack",
+    .family = FAMILY_PRECISION,
     .after = "half8",
     .changes = "one 16-byte vector a thread, four packed additions",
-    .components = PRECISION_COMPONENTS,
-    .family = FAMILY_PRECISION,
-    .load = "LDG.E.128",
     .bytes_per_load = 16,
     .alignment = 16,
     .launch = half8_pack_launch,

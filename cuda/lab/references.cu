@@ -50,7 +50,6 @@ extern "C" const struct rung rung_tuned = {
     .name = "tuned",
     .after = "float4",
     .changes = "any alignment, block and cache policy by bytes",
-    .load = "LDG.E.128",
     .headline = true,
     .bytes_per_load = 16,
     .block = 0,

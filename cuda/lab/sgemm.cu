@@ -4,10 +4,15 @@
 
 using product_kernel = void(const float *a, const float *b, float *c, unsigned rows, unsigned columns, unsigned inner);
 
+/* Also how many of the factors' inner elements a block has in shared memory at a time, and a thread's piece. */
+struct product_tile : rung_tile {
+    unsigned inner, thread_rows, thread_columns;
+};
+
 /* Queues the kernel: a block for each piece of c that the tile says, a thread for each of its. Queues nothing for a c
  * without elements. */
 inline int
-launch_product(const struct rung_call *call, product_kernel *kernel, const struct rung_tile &tile)
+launch_product(const struct rung_call *call, product_kernel *kernel, const product_tile &tile)
 {
     if (call->rows == 0 || call->columns == 0)
         return cudaSuccess;
@@ -41,7 +46,7 @@ element_or_0(const float *matrix, unsigned row, unsigned column, unsigned rows, 
 //   from     founding document 004
 //   try      vecadd bench sgemm
 
-static constexpr struct rung_tile naive_tile = {8, 32, 0, 1, 1};
+static constexpr product_tile naive_tile = {{8, 32}, 0, 1, 1};
 
 __global__ static void
 multiply_each(const float *a, const float *b, float *c, unsigned rows, unsigned columns, unsigned inner)
@@ -63,13 +68,8 @@ sgemm_naive_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_sgemm_naive = {
     .name = "sgemm_naive",
-    .kind = RUNG_MATRIX,
-    .changes = "one element of the product a thread: two loads for each multiplication",
-    .components = 1 << COMPONENT_F32,
     .family = FAMILY_SGEMM,
-    .sum = LEFT_PRODUCT,
-    .bytes_per_element = 0,
-    .block = 0,
+    .changes = "one element of the product a thread: two loads for each multiplication",
     .tile = naive_tile,
     .launch = sgemm_naive_launch,
 };
@@ -86,7 +86,7 @@ extern "C" const struct rung rung_sgemm_naive = {
 //   try      vecadd bench sgemm
 
 enum { TILE = 32 };
-static constexpr struct rung_tile shared_tile = {TILE, TILE, TILE, 1, 1};
+static constexpr product_tile shared_tile = {{TILE, TILE}, TILE, 1, 1};
 
 __global__ static void
 multiply_squares(const float *a, const float *b, float *c, unsigned rows, unsigned columns, unsigned inner)
@@ -115,14 +115,9 @@ sgemm_shared_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_sgemm_shared = {
     .name = "sgemm_shared",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_SGEMM,
     .after = "sgemm_naive",
     .changes = "squares of 32 by 32 of both factors in shared memory",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_SGEMM,
-    .sum = LEFT_PRODUCT,
-    .bytes_per_element = 0,
-    .block = 0,
     .tile = shared_tile,
     .launch = sgemm_shared_launch,
 };
@@ -131,7 +126,7 @@ extern "C" const struct rung rung_sgemm_shared = {
  * `ThreadRows` by `ThreadColumns`. A block makes `Rows` by `Columns` elements and has `Inner` of the factors' inner
  * elements in shared memory at a time. */
 template <unsigned Rows, unsigned Columns, unsigned Inner, unsigned ThreadRows, unsigned ThreadColumns> struct tiling {
-    static constexpr struct rung_tile tile = {Rows, Columns, Inner, ThreadRows, ThreadColumns};
+    static constexpr product_tile tile = {{Rows, Columns}, Inner, ThreadRows, ThreadColumns};
     static constexpr unsigned threads = (Rows / ThreadRows) * (Columns / ThreadColumns);
 
     static int launch(const struct rung_call *call);
@@ -142,7 +137,7 @@ template <typename T>
 __global__ static void
 multiply_tiles(const float *a, const float *b, float *c, unsigned rows, unsigned columns, unsigned inner)
 {
-    constexpr struct rung_tile tile = T::tile;
+    constexpr product_tile tile = T::tile;
     __shared__ float of_a[tile.rows][tile.inner], of_b[tile.inner][tile.columns];
     const unsigned top = blockIdx.y * tile.rows, left = blockIdx.x * tile.columns;
     const unsigned own_top = threadIdx.y * tile.thread_rows, own_left = threadIdx.x * tile.thread_columns;
@@ -201,15 +196,10 @@ using tiled = tiling<128, 128, 8, 8, 8>;
 
 extern "C" const struct rung rung_sgemm_tiled = {
     .name = "sgemm_tiled",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_SGEMM,
     .after = "sgemm_shared",
     .changes = "128 by 128 elements a block, 8 by 8 a thread, in registers",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_SGEMM,
-    .sum = LEFT_PRODUCT,
-    .bytes_per_element = 0,
     .loads_in_flight = 8,
-    .block = 0,
     .tile = tiled::tile,
     .launch = tiled::launch,
 };
@@ -230,15 +220,10 @@ using tuned = tiling<64, 64, 8, 4, 4>;
 
 extern "C" const struct rung rung_sgemm_tuned = {
     .name = "sgemm_tuned",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_SGEMM,
     .after = "sgemm_tiled",
     .changes = "64 by 64 elements a block, 4 by 4 a thread: twice the occupancy, half the use of each element read",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_SGEMM,
-    .sum = LEFT_PRODUCT,
-    .bytes_per_element = 0,
     .loads_in_flight = 4,
-    .block = 0,
     .tile = tuned::tile,
     .launch = tuned::launch,
 };

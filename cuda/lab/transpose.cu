@@ -63,14 +63,10 @@ transpose_copy_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_copy = {
     .name = "transpose_copy",
-    .kind = RUNG_MATRIX,
-    .changes = "copies the matrix as it is: the most that a transpose can reach",
-    .components = 1 << COMPONENT_F32,
     .family = FAMILY_TRANSPOSE,
+    .changes = "copies the matrix as it is: the most that a transpose can reach",
     .sum = LEFT_COPY,
-    .bytes_per_element = 8,
     .loads_in_flight = 1,
-    .block = 0,
     .launch = transpose_copy_launch,
 };
 
@@ -104,17 +100,12 @@ transpose_copy_float4_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_copy_float4 = {
     .name = "transpose_copy_float4",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_TRANSPOSE,
     .after = "transpose_copy",
     .changes = "copies 16 bytes a thread",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_TRANSPOSE,
-    .load = "LDG.E.128",
     .sum = LEFT_COPY,
-    .bytes_per_element = 8,
     .bytes_per_load = 16,
     .loads_in_flight = 1,
-    .block = 0,
     .alignment = 16,
     .launch = transpose_copy_float4_launch,
 };
@@ -139,17 +130,13 @@ transpose_memcpy_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_memcpy = {
     .name = "transpose_memcpy",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_TRANSPOSE,
     .after = "transpose_copy_float4",
     .changes = "copies by cudaMemcpyAsync: the driver's own kernel",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_TRANSPOSE,
-    .load = nullptr,
     .sum = LEFT_COPY,
-    .bytes_per_element = 8,
     .bytes_per_load = 0,
+    .load = nullptr,
     .loads_in_flight = 0,
-    .block = 0,
     .launch = transpose_memcpy_launch,
 };
 
@@ -183,15 +170,10 @@ transpose_naive_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_naive = {
     .name = "transpose_naive",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_TRANSPOSE,
     .after = "transpose_copy",
     .changes = "reads rows and writes columns",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_TRANSPOSE,
-    .sum = LEFT_TRANSPOSE,
-    .bytes_per_element = 8,
     .loads_in_flight = 1,
-    .block = 0,
     .launch = transpose_naive_launch,
 };
 
@@ -215,15 +197,10 @@ transpose_shared_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_shared = {
     .name = "transpose_shared",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_TRANSPOSE,
     .after = "transpose_naive",
     .changes = "turns squares of 32 by 32 in shared memory: rows are read and rows are written",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_TRANSPOSE,
-    .sum = LEFT_TRANSPOSE,
-    .bytes_per_element = 8,
     .loads_in_flight = 1,
-    .block = 0,
     .launch = transpose_shared_launch,
 };
 
@@ -244,15 +221,10 @@ transpose_padded_launch(const struct rung_call *call)
 
 extern "C" const struct rung rung_transpose_padded = {
     .name = "transpose_padded",
-    .kind = RUNG_MATRIX,
+    .family = FAMILY_TRANSPOSE,
     .after = "transpose_shared",
     .changes = "rows of the square are 33 words apart: a column of it is in 32 banks, no longer in one",
-    .components = 1 << COMPONENT_F32,
-    .family = FAMILY_TRANSPOSE,
-    .sum = LEFT_TRANSPOSE,
-    .bytes_per_element = 8,
     .loads_in_flight = 1,
-    .block = 0,
     .launch = transpose_padded_launch,
 };
 

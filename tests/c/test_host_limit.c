@@ -1,7 +1,7 @@
 /* The host's limit is an addition: of any length, exact, and of nothing else. */
 #include <stdint.h>
 
-#include "lab/base/probes.h"
+#include "host/limit.h"
 #include "tests.h"
 
 TEST(the_host_limit_is_found_for_any_length_and_thread_count)

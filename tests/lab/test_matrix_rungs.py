@@ -223,8 +223,6 @@ def test_a_block_makes_the_piece_that_its_row_says(
 ) -> None:
     facts = _core.rung_facts(name, "float32", (130, 100, 50))
     assert (facts["grid"], facts["block"], facts["launches"]) == (grid, block, 1)
-    rows, columns, _, thread_rows, thread_columns = PRODUCTS[name]["tile"]
-    assert (columns // thread_columns, rows // thread_rows) == block[:2]
     with pytest.raises(TypeError, match=r"n must be the tuple \(rows, columns, inner\)"):
         _core.rung_facts(name, "float32", (130, 100))
 

@@ -33,7 +33,6 @@ FLOORS = (
     "csrc/lab/limits",
     "csrc/lab/ladder",
     "csrc/lab",
-    "csrc",
     "csrc/py/base",
     "csrc/py/operands",
     "csrc/py/calls",

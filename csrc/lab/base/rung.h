@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* A row names what differs from the defaults: in C from 0; in C++, where the rungs with a kernel are, from the value in
- * OR(). */
+ * OR(), which the rung's family may decide. */
 #ifdef __cplusplus
 #define OR(value) = value
 #else
@@ -35,6 +35,8 @@ enum rung_family {
     FAMILY_SGEMM      /* sgemm.cu: the product of two matrices, where each element is read many times; float32 */
 };
 
+enum { PRECISION_COMPONENTS = 1 << COMPONENT_F16 | 1 << COMPONENT_BF16 };
+
 /* What a rung leaves in c. Some founding documents teach with loops that accumulate: for those rungs the caller sets
  * c. */
 enum rung_sum {
@@ -47,10 +49,9 @@ enum rung_sum {
     LEFT_PRODUCT              /* c = a b, the product of matrices */
 };
 
-/* The pieces of a product of matrices: of the result those of a block and of a thread, and how many of the factors'
- * inner elements a block has in shared memory at a time. All 0 where a rung has none. */
+/* The piece of a product of matrices that a block makes; 0 where a rung has none. */
 struct rung_tile {
-    unsigned rows, columns, inner, thread_rows, thread_columns;
+    unsigned rows, columns;
 };
 
 /* How the stages of a transfer, the uploads, the kernel and the download, follow each other. */
@@ -103,25 +104,36 @@ struct rung_call {
 
 struct rung {
     const char *name;
-    enum rung_kind kind OR(RUNG_DEVICE);
+    enum rung_family family OR(FAMILY_KERNELS); /* of device and matrix rungs */
+    enum rung_kind kind OR(family >= FAMILY_TRANSPOSE ? RUNG_MATRIX : RUNG_DEVICE);
     const char *after OR(nullptr); /* the rung that it is compared with; NULL: none */
     const char *changes;           /* what this rung changes, in one line, for the table */
-    int components OR(0);          /* bit 1 << component set for each component that it takes; 0: it takes all */
+    /* Bit 1 << component set for each component that it takes; 0: it takes all. */
+    int components OR(family == FAMILY_KERNELS     ? 0
+                      : family == FAMILY_PRECISION ? PRECISION_COMPONENTS
+                                                   : 1 << COMPONENT_F32);
 
     /* Device and matrix rungs. */
-    enum rung_family family OR(FAMILY_KERNELS);
+    bool headline OR(false); /* one of the few that a table of results shows */
+    /* What it leaves in c with its usual parameters. */
+    enum rung_sum sum OR(family == FAMILY_SGEMM       ? LEFT_PRODUCT
+                         : family == FAMILY_TRANSPOSE ? LEFT_TRANSPOSE
+                                                      : SUM_WRITTEN);
+    /* Bytes that it moves for a float32 element: of a sum 12, or 16 where it reads c too; 0: it depends on the shape.
+     */
+    unsigned bytes_per_element OR(family == FAMILY_SGEMM ? 0 : family == FAMILY_TRANSPOSE ? 8 : 12);
+    unsigned bytes_per_load OR(4); /* a thread's, of float32; of float16 in a precision rung */
     /* The load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as cuobjdump shows it,
      * or its bulk copy instruction; NULL: none of its own. */
-    const char *load OR("LDG.E");
-    bool headline OR(false);           /* one of the few that a table of results shows */
-    enum rung_sum sum OR(SUM_WRITTEN); /* what it leaves in c with its usual parameters */
-    unsigned bytes_per_element OR(12); /* bytes that it moves for a float32 element: 12, or 16 where it reads c too */
-    unsigned bytes_per_load OR(4);     /* a thread's, of float32; of float16 in a precision rung */
-    unsigned loads_in_flight OR(2);    /* a thread's, before the first use */
-    unsigned block OR(RUNG_BLOCK);     /* threads a block by default; 0 or 1: not to be chosen */
-    unsigned blocks OR(0);             /* of its grid; 0: by the number of components */
-    unsigned min_cc OR(0);             /* compute capability that it needs, 90 for 9.0; 0: any */
-    size_t alignment OR(0);            /* bytes that a, b and c must be aligned to; 0: the component's own */
+    const char *load OR(bytes_per_load == 16  ? "LDG.E.128"
+                        : bytes_per_load == 8 ? "LDG.E.64"
+                        : bytes_per_load == 2 ? "LDG.E.U16"
+                                              : "LDG.E");
+    unsigned loads_in_flight OR(2);                          /* a thread's, before the first use */
+    unsigned block OR(kind == RUNG_MATRIX ? 0 : RUNG_BLOCK); /* threads a block by default; 0 or 1: not to be chosen */
+    unsigned blocks OR(0);                                   /* of its grid; 0: by the number of components */
+    unsigned min_cc OR(0);                                   /* compute capability that it needs, 90 for 9.0; 0: any */
+    size_t alignment OR(0); /* bytes that a, b and c must be aligned to; 0: the component's own */
     struct rung_param params[RUNG_PARAMS] OR({});
     bool by_name OR(false); /* a sweep of the ladder runs it only where it is named: nothing bounds its time, or it is
                              * no step of the ladder */
@@ -146,6 +158,10 @@ const struct rung *rung_at(size_t i);
 
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
+
+/* Runs the rung and gives its seconds: a device's or matrix rung's by CUDA events, those that the rung sets itself,
+ * because only a part of its run counts, else the host's. Returns 0, or -1 with *status set. */
+int rung_time(const struct rung *rung, struct rung_call *call, double *seconds, struct status *status);
 
 bool rung_takes_component(const struct rung *rung, enum component component);
 

@@ -243,8 +243,9 @@ done:
 }
 
 /* clang-format off */
-#define LATENCY_RUNG                                                                                                   \
-    .kind = RUNG_LATENCY, .components = LATENCY_COMPONENTS, .params = {                                                \
+#define LATENCY_RUNG(...)                                                                                              \
+    .kind = RUNG_LATENCY, .components = LATENCY_COMPONENTS, .launches = &(const struct launches){__VA_ARGS__},         \
+    .run = run_on_own_stream, .params = {                                                                              \
         [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MAX_ADDS},                                              \
         [PARAM_CHAIN] = {"chain", "1: each adds b to the sum before it, over all elements; 0: each its own elements",  \
                          0, 0, 1}}
@@ -254,58 +255,46 @@ enum { PROGRAMMATIC_CC = 90 };
 
 static const struct rung launch_loop = {
     .name = "launch_loop",
-    LATENCY_RUNG,
+    LATENCY_RUNG(queue_each, &serial_add),
     .changes = "many small additions, a launch each",
-    .launches = &(const struct launches){queue_each, &serial_add},
-    .run = run_on_own_stream,
 };
 
 static const struct rung graph = {
     .name = "graph",
-    LATENCY_RUNG,
+    LATENCY_RUNG(as_graph, &serial_add),
     .after = "launch_loop",
     .changes = "the launches captured into a graph and launched by one call; capture and instantiation are not timed",
-    .launches = &(const struct launches){as_graph, &serial_add},
-    .run = run_on_own_stream,
 };
 
 static const struct rung pdl = {
     .name = "pdl",
-    LATENCY_RUNG,
+    LATENCY_RUNG(queue_each, &waiting_add),
     .after = "launch_loop",
     .changes = "programmatic dependent launch: a kernel is begun before the one ahead has ended, and waits for it",
     .min_cc = PROGRAMMATIC_CC,
-    .launches = &(const struct launches){queue_each, &waiting_add},
-    .run = run_on_own_stream,
 };
 
 static const struct rung pdl_trigger = {
     .name = "pdl_trigger",
-    LATENCY_RUNG,
+    LATENCY_RUNG(queue_each, &triggering_add),
     .after = "pdl",
     .changes = "each kernel lets the next begin when it has waited, not when its blocks end",
     .min_cc = PROGRAMMATIC_CC,
-    .launches = &(const struct launches){queue_each, &triggering_add},
-    .run = run_on_own_stream,
 };
 
 static const struct rung graph_pdl_trigger = {
     .name = "graph_pdl_trigger",
-    LATENCY_RUNG,
+    LATENCY_RUNG(as_graph, &triggering_add),
     .after = "graph",
     .changes = "the launches of pdl_trigger in a graph",
     .min_cc = PROGRAMMATIC_CC,
-    .launches = &(const struct launches){as_graph, &triggering_add},
-    .run = run_on_own_stream,
 };
 
 static const struct rung batched = {
     .name = "batched",
-    LATENCY_RUNG,
+    LATENCY_RUNG(as_batch, &batched_adds),
     .after = "launch_loop",
     .changes = "one launch over a table of all additions, which is made and copied in the timed part",
-    .launches = &(const struct launches){as_batch, &batched_adds},
-    .run = run_on_own_stream,
 };
 
 const struct rung *const latency_rungs[] = {&launch_loop,       &graph,   &pdl, &pdl_trigger,

@@ -9,49 +9,43 @@
 #include "lab/ladder/transfer_rung.h"
 #include "transfer/transfer.h"
 
+#define COPIES(...) .kind = RUNG_TRANSFER, .copies = &(const struct copies){__VA_ARGS__}, .run = copies_run
+
 /* The stages one after the other: upload, kernel, download. The rungs differ in the kind of host memory and in where
  * the host waits. */
 
 static const struct rung pageable = {
     .name = "pageable",
-    .kind = RUNG_TRANSFER,
+    COPIES(.blocking = true),
     .changes = "ordinary memory, blocking copies, one kernel",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .copies = &(const struct copies){.blocking = true},
-    .run = copies_run,
 };
 
 static const struct rung pinned = {
     .name = "pinned",
-    .kind = RUNG_TRANSFER,
+    COPIES(.blocking = true),
     .after = "pageable",
     .changes = "page-locked memory: the link reads it in place, no copy into a staging buffer",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .memory = RUNG_MEMORY_PINNED,
-    .copies = &(const struct copies){.blocking = true},
-    .run = copies_run,
 };
 
 static const struct rung pinned_reused = {
     .name = "pinned_reused",
-    .kind = RUNG_TRANSFER,
+    COPIES(.blocking = true, .arrays = ARRAYS_KEPT),
     .after = "pinned",
     .changes = "device arrays kept from run to run: nothing is allocated in the timed part",
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .memory = RUNG_MEMORY_PINNED,
-    .copies = &(const struct copies){.blocking = true, .arrays = ARRAYS_KEPT},
-    .run = copies_run,
 };
 
 static const struct rung stream1_pinned = {
     .name = "stream1_pinned",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 1),
     .after = "pinned_reused",
     .changes = "asynchronous copies on one stream: still one after the other, so nothing is gained (control)",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .memory = RUNG_MEMORY_PINNED,
-    .copies = &(const struct copies){.streams = 1},
-    .run = copies_run,
 };
 
 /* Chunks on several streams, so that both directions of the link work at once. */
@@ -60,7 +54,7 @@ enum { CHUNK = 1 << 22, TIMED_PARAM = 1, CHUNK_PARAM = 2 }; /* 4 Mi elements, 16
 
 static const struct rung streams2 = {
     .name = "streams2",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 2, .chunk_param = CHUNK_PARAM),
     .after = "pinned",
     .changes = "chunks on two streams in turn, three buffers a stream: while one comes down, the other goes up",
     .params = {KERNEL_PARAM(KERNEL_FLOAT4),
@@ -68,8 +62,6 @@ static const struct rung streams2 = {
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
-    .copies = &(const struct copies){.streams = 2, .chunk_param = CHUNK_PARAM},
-    .run = copies_run,
 };
 
 // chunks_reused: document 000's chunks one after the other, through the same three device buffers, and what of them is
@@ -93,7 +85,7 @@ static const char *const timed_names[] = {"whole", "kernels", "kernels_cold", "k
 
 static const struct rung chunks_reused = {
     .name = "chunks_reused",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 1, .arrays = ARRAYS_KEPT, .chunk_param = CHUNK_PARAM, .timed_param = TIMED_PARAM),
     .after = "stream1_pinned",
     .changes = "chunks through three device buffers, again and again; timed as a whole, or each kernel by itself",
     .params = {KERNEL_PARAM(KERNEL_CHUNKED),
@@ -101,66 +93,52 @@ static const struct rung chunks_reused = {
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
     .by_name = true, /* its usual time is not that of a round trip */
     .memory = RUNG_MEMORY_PINNED,
-    .copies =
-        &(const struct copies){
-            .streams = 1, .arrays = ARRAYS_KEPT, .chunk_param = CHUNK_PARAM, .timed_param = TIMED_PARAM},
-    .run = copies_run,
 };
 
 static const struct rung streams4 = {
     .name = "streams4",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 4, .streams_inside = true),
     .after = "stream1_pinned",
     .changes = "a quarter on each of four streams, which are made inside the timed part",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .copies = &(const struct copies){.streams = 4, .streams_inside = true},
-    .run = copies_run,
 };
 
 static const struct rung streams4_pageable = {
     .name = "streams4_pageable",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 4, .streams_inside = true),
     .after = "streams4",
     .changes = "ordinary memory: a copy that is called asynchronous waits all the same (control)",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .allocates = true,
-    .copies = &(const struct copies){.streams = 4, .streams_inside = true},
-    .run = copies_run,
 };
 
 /* What a function costs that takes host arrays and gives host arrays. */
 
 static const struct rung copy_blocking = {
     .name = "copy_blocking",
-    .kind = RUNG_TRANSFER,
+    COPIES(.blocking = true),
     .after = "pageable",
     .changes = "a function that allocates, copies, adds, copies back and frees: blocking, default stream",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .copies = &(const struct copies){.blocking = true},
-    .run = copies_run,
 };
 
 static const struct rung copy_async = {
     .name = "copy_async",
-    .kind = RUNG_TRANSFER,
+    COPIES(.device_wait = true),
     .after = "copy_blocking",
     .changes = "asynchronous copies on the default stream, one wait for the device at the end",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .copies = &(const struct copies){.device_wait = true},
-    .run = copies_run,
 };
 
 static const struct rung copy_stream = {
     .name = "copy_stream",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 1),
     .after = "copy_async",
     .changes = "the same on a stream made for the call, and a wait for that stream alone",
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
-    .copies = &(const struct copies){.streams = 1},
-    .run = copies_run,
 };
 
 /* Device arrays that are allocated in each call: by cudaMalloc, which maps and unmaps memory and waits for the device,
@@ -168,26 +146,22 @@ static const struct rung copy_stream = {
 
 static const struct rung malloc_each_call = {
     .name = "malloc_each_call",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL),
     .after = "stream1_pinned",
     .changes = "cudaMalloc and cudaFree of three arrays around every addition",
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .copies = &(const struct copies){.streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL},
-    .run = copies_run,
 };
 
 static const struct rung pool = {
     .name = "pool",
-    .kind = RUNG_TRANSFER,
+    COPIES(.streams = 1, .arrays = ARRAYS_POOL_EACH_CALL),
     .after = "malloc_each_call",
     .changes = "the three arrays from a stream-ordered pool, which keeps what is freed for the next call",
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .memory = RUNG_MEMORY_PINNED,
     .allocates = true,
-    .copies = &(const struct copies){.streams = 1, .arrays = ARRAYS_POOL_EACH_CALL},
-    .run = copies_run,
 };
 
 // managed: three arrays that host and device share; the driver moves their pages to the side that touches them.
@@ -495,22 +469,10 @@ static const struct rung tuned_transfer = {
 };
 
 /* In the order in which one leads to the next. */
-const struct rung *const transfer_rungs[] = {&pageable,
-                                             &pinned,
-                                             &pinned_reused,
-                                             &stream1_pinned,
-                                             &streams2,
-                                             &chunks_reused,
-                                             &streams4,
-                                             &streams4_pageable,
-                                             &copy_blocking,
-                                             &copy_async,
-                                             &copy_stream,
-                                             &malloc_each_call,
-                                             &pool,
-                                             &managed,
-                                             &zero_copy,
-                                             &staged,
-                                             &hybrid,
-                                             &tuned_transfer,
-                                             NULL};
+const struct rung *const transfer_rungs[] = {
+    &pageable,      &pinned,         &pinned_reused, &stream1_pinned,
+    &streams2,      &chunks_reused,  &streams4,      &streams4_pageable,
+    &copy_blocking, &copy_async,     &copy_stream,   &malloc_each_call,
+    &pool,          &managed,        &zero_copy,     &staged,
+    &hybrid,        &tuned_transfer, NULL,
+};

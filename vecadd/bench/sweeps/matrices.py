@@ -179,7 +179,7 @@ def _table_of_document(figures: Sequence[Figure]) -> Table:
         if (figure := largest.get(rung)) is None:
             continue
         known = find_rung(rung)
-        elements = int(its["grid"]) * math.prod(known["tile"][:2]) if known else 0
+        elements = int(its["grid"]) * math.prod(known["tile"]) if known else 0
         table.add(
             rung,
             *(its[key] for key in ("ms", "block", "grid")),

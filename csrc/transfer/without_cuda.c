@@ -1,5 +1,5 @@
-/* A build without CUDA: this file takes the place of csrc/gpu, csrc/transfer, csrc/lab/ladder and csrc/lab/limits. Each
- * function fails with a status that says so, or does nothing. */
+/* A build without CUDA: this file takes the place of the others of its folder, and of csrc/gpu. Each function fails
+ * with a status that says so, or does nothing. */
 #include "cuda/facts.h"
 #include "gpu/add.h"
 #include "gpu/buffer.h"
@@ -7,11 +7,6 @@
 #include "gpu/graph.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "lab/base/probes.h"
-#include "lab/ladder/device_rung.h"
-#include "lab/ladder/latency.h"
-#include "lab/ladder/timeline.h"
-#include "lab/ladder/trial.h"
 #include "transfer/transfer.h"
 
 /* The headers name the parameters; these functions read few of them. */
@@ -41,23 +36,16 @@ FAILS(device_check_pointer_near, const void *pointer, size_t bytes, const char *
 FAILS(device_launch_configs, int device, struct device_launch_configs *launch_configs, struct status *status)
 FAILS(device_add, const struct device_work *work, struct status *status)
 FAILS(device_status, struct status *status, int cuda_error, const char *call)
-FAILS(device_allocate, int device, void *stream, size_t bytes, void **memory, struct status *status)
-DOES_NOTHING(device_free, int device, void *stream, void *memory)
 FAILS(pinned_allocate, size_t bytes, void **memory, struct status *status)
 DOES_NOTHING(pinned_release, void *memory, size_t bytes)
 FAILS(device_copy, int device, void *stream, enum device_copy_way way, void *target, const void *source, size_t bytes,
       struct status *status)
 FAILS(device_fill, int device, void *stream, void *target, int byte, size_t bytes, struct status *status)
 DOES_NOTHING(device_pools_trim, void)
-GIVES(bool, false, device_park, int device, struct parked_memory *parked)
 GIVES(bool, true, device_wait, int device)
-DOES_NOTHING(device_in_use_add, size_t bytes)
-DOES_NOTHING(device_in_use_remove, size_t bytes)
 GIVES(struct memory_counts, (struct memory_counts){0}, memory_counts, void)
 FAILS(stream_check_device, int device, void *stream, struct status *status)
 FAILS(stream_captures, int device, void *stream, bool *captures, struct status *status)
-FAILS(stream_any_captures, int device, void *stream, void *const *others, size_t count, bool *captures,
-      struct status *status)
 FAILS(stream_lead, int device, void **stream, void **others, size_t count, struct status *status)
 FAILS(stream_of_memory, int device, void *stream, void *const *others, size_t count, void **found,
       struct status *status)
@@ -67,8 +55,6 @@ FAILS(stream_stand_in, int device, void *stream, enum stream_stand_in *stand_in,
 FAILS(stream_home, int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
       struct status *status)
 FAILS(stream_join, int device, void *before, void *after, struct status *status)
-GIVES(bool, true, stream_join_if_free, int device, void *before, void *after)
-GIVES(bool, false, stream_is_busy, int device, void *stream)
 GIVES(enum stream_marked, (*mark = NULL, STREAM_DONE), stream_mark, int device, void *stream, void **mark)
 GIVES(bool, true, stream_mark_reached, int device, void *mark)
 FAILS(graph_open, struct graph **graph, const struct device_work *work, struct status *status)
@@ -100,35 +86,4 @@ GIVES(bool, false, transfer_memory_pinned, const void *memory, size_t bytes)
 GIVES(size_t, 0, transfer_release, void)
 GIVES(struct transfer_counts, (struct transfer_counts){0}, transfer_counts, void)
 
-/* The laboratory: no rung but the host's, and no probe of a device. */
-const struct rung *const device_rungs[] = {NULL};
-const struct rung *const precision_rungs[] = {NULL};
-const struct rung *const transfer_rungs[] = {NULL};
-const struct rung *const latency_rungs[] = {NULL};
-const struct rung *const transpose_rungs[] = {NULL};
-const struct rung *const sgemm_rungs[] = {NULL};
-const char *const timeline_what_name[TIMELINE_WHATS] = {NULL};
-FAILS(raw_launches, const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status)
-FAILS(rung_time_on_device, const struct rung *rung, const struct rung_call *call, double *seconds,
-      struct status *status)
-FAILS(rung_check_capability, const struct rung *rung, int device, struct status *status)
-FAILS(trial_begin, struct trial *trial, struct status *status)
-FAILS(trial_end, struct trial *trial, struct trial_result *result, struct status *status)
-DOES_NOTHING(trial_close, struct trial *trial)
-FAILS(rung_facts, const struct rung *rung, const struct rung_call *call, struct rung_facts *facts,
-      struct status *status)
-GIVES(struct timeline *, NULL, timeline_new, void)
-DOES_NOTHING(timeline_free, struct timeline *timeline)
-GIVES(size_t, 0, timeline_entries, const struct timeline *timeline, const struct timeline_entry **entries)
-#define FAILING_PROBE(name) \
-    FAILS(name, const struct probe_request *request, union probe_found *found, struct status *status)
-FAILING_PROBE(probe_rates)
-FAILING_PROBE(probe_link)
-FAILING_PROBE(probe_latency)
-FAILING_PROBE(probe_loaded)
-FAILING_PROBE(probe_launches)
-FAILS(limits_memory, int device, size_t *left, size_t *all, struct status *status)
-FAILS(pattern_device, int device, void *stream, const struct pattern_words *words, struct pattern_found *found,
-      double *seconds, struct status *status)
-FAILS(limits_peers, int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status)
 /* clang-format on */

@@ -2,8 +2,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "host/limit.h"
 #include "host/schedule.h"
-#include "lab/base/probes.h"
 #include "py/base/methods.h"
 #include "py/base/python.h"
 #include "py/operands/operands.h"

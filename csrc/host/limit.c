@@ -1,4 +1,6 @@
-/* The host's limit: plain loops by threads that spin through a round. It shares no code with the adders it bounds, but
+#include "host/limit.h"
+
+/* Plain loops by threads that spin through a round. It shares no code with the adders it bounds, but
  * works on the same arrays: arrays with other alignments modulo a page and on other pages are up to 1.2 times
  * slower. */
 #include <pthread.h>
@@ -13,7 +15,6 @@
 #endif
 
 #include "base/util.h"
-#include "lab/base/probes.h"
 
 enum {
     GRAIN = 16,       /* words: parts are whole cache lines long */
