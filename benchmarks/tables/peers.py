@@ -19,26 +19,30 @@ RECORDED = {"peer-device": "on the device", "peer-host": "on the host"}
 
 
 def host_forms(rows: list[Figure]) -> list[str]:
-    """float32 on the host: our time in each form, NumPy's and the nearest other's over it, a line a size; our share of
-    the machine's own limit where it was measured beside us."""
-    main = [row for row in rows if row.dtype == MAIN]
-    return _forms(main, lambda row: show_size(row.n), strip="vecadd ", shares=True, apart="numpy")
+    """float32 on the host, a line a size."""
+    return _by_form([row for row in rows if row.dtype == MAIN], lambda row: show_size(row.n))
 
 
 def installed(rows: list[Figure]) -> list[str]:
-    """Our time in each form, and that of NumPy alone over it, a line a size."""
-    return _forms(rows, lambda row: show_size(row.n), strip="installed ")
+    """NumPy's own addition with vecadd in it and without, a line a size."""
+    return _by_form(rows, lambda row: show_size(row.n))
 
 
 def host_dtypes(rows: list[Figure]) -> list[str]:
     """The other dtypes on the host, at the sizes that they were measured at."""
-    others = [row for row in rows if row.dtype != MAIN]
-    return _forms(others, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ", apart="numpy")
+    return _by_form([row for row in rows if row.dtype != MAIN], lambda row: f"{row.dtype} {show_size(row.n)}")
 
 
 def queued(rows: list[Figure]) -> list[str]:
-    """Seconds of one of our additions in a row, and each peer's over them."""
-    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}")
+    """One of our additions in a row, Triton's with an early trigger and the nearest other one over it; then every
+    library's least and most."""
+    ratios: dict[str, list[float]] = {}
+    for row in rows:
+        if row.seconds and "ratio" in row.params:
+            ratios.setdefault(row.name, []).append(row.params["ratio"])
+    spans = "; ".join(f"{name} {min(found):.3g} to {max(found):.3g}" for name, found in ratios.items())
+    table = _by_form(rows, lambda row: show_size(row.n), lambda row: row.dtype, apart="triton, early")
+    return [*table, "", f"Over ours in all cells: {spans}."]
 
 
 def routes(rows: list[Figure]) -> list[str]:
@@ -87,8 +91,13 @@ def ratios(rows: list[Figure]) -> list[str]:
 
 
 def misaligned(rows: list[Figure]) -> list[str]:
-    """Seconds of aligned operands, and each other view's over them."""
-    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+    """Our time for aligned operands, and over it each library's in the view that takes it longest."""
+    slowest: dict[tuple[str, str, int], Figure] = {}
+    for row in rows:
+        at = row.name.partition(" ")[0] + " at most" * ("ratio" in row.params), row.dtype, row.n
+        if row.seconds and row.params.get("ratio", 0) >= slowest.get(at, row).params.get("ratio", 0):
+            slowest[at] = replace(row, name=at[0])
+    return _forms(slowest.values(), lambda row: f"{row.dtype} {show_size(row.n)}")
 
 
 def layouts(rows: list[Figure]) -> list[str]:
@@ -121,58 +130,43 @@ def plain(rows: Sequence[Figure], *, rates: bool = False) -> list[str]:
     return markdown(head, lines)
 
 
-def _forms(
-    rows: Iterable[Figure],
+def _by_form(
+    rows: Sequence[Figure],
     key: Callable[[Figure], str],
-    strip: str = "",
-    name: Callable[[Figure], str] | None = None,
-    shares: bool = False,
-    apart: str | None = None,
+    form: Callable[[Figure], str] = lambda row: str(row.params.get("reference", row.name)).partition(" ")[2],
+    apart: str = "numpy",
 ) -> list[str]:
-    """A line for each key, a column for each name: seconds for the reference, ratios for the others. ``shares``: a
-    second column for the reference, its share of the limit, if some of its rows have a limit. ``apart``: this peer
-    keeps its column; if there are several others, one column shows the nearest of them and names it."""
-    rows = [row for row in rows if row.seconds is not None]
-    called = name or _name
-    show_ratio = _cell
-    if apart and _peers(rows, apart) > 1:
-        rows, show_ratio = _nearest(rows, key, apart), _named_cell
-    references = {called(row) for row in rows if "ratio" not in row.params}
-    limited = {called(row) for row in rows if "limit_share" in row.params} & references
-    columns: list[tuple[str, str, Callable[[Figure | None], str]]] = []
-    for label in dict.fromkeys(map(called, rows)):
-        own = label.removeprefix(strip)
-        columns.append((label, f"{own}: time" if label in references else f"{label} / ours", show_ratio))
-        if shares and label in limited:
-            columns.append((label, f"{own}: % of streaming limit", _share))
-    found = {(key(row), called(row)): row for row in rows}
+    """A line for each key, a column for each form: our time and its share of the limit where that was measured, and
+    over it the times of the peer ``apart`` and of the nearest other one."""
+    cells: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+    for row in rows:
+        if row.seconds is not None:
+            who = "ours" if "ratio" not in row.params else "apart" if row.name.startswith(apart) else "other"
+            share = f" ({100 * row.params['limit_share']:.0f} %)" if "limit_share" in row.params else ""
+            named = "" if who == "ours" else f"{row.name.removesuffix(form(row)).strip()} "
+            shown = row.params.get("ratio", 0), f"{named}{_cell(row)}{share}"
+            cell = cells.setdefault((key(row), form(row)), {})
+            cell[who] = min(cell.get(who, shown), shown)
+    forms = list(dict.fromkeys(map(form, rows)))
     lines = [
-        [line, *(show(found.get((line, label))) for label, _, show in columns)]
+        [line, *(", ".join(text for _, text in cells.get((line, each), {"": (0, "-")}).values()) for each in forms)]
         for line in dict.fromkeys(map(key, rows))
     ]
-    return markdown(["", *(head for _, head, _ in columns)], lines)
+    return markdown(["time, others / ours", *forms], lines)
 
 
-def _peers(rows: Sequence[Figure], apart: str) -> int:
-    """How many libraries other than ``apart`` are compared with us in the form that most of them have."""
-    others = Counter(
-        row.params["reference"] for row in {row.name: row for row in rows}.values() if "ratio" in row.params
-    )
-    return max(others.values(), default=0) - any(row.name.startswith(apart) for row in rows)
-
-
-def _nearest(rows: Sequence[Figure], key: Callable[[Figure], str], apart: str) -> list[Figure]:
-    """Our rows and those of the peer ``apart``; of the others only the nearest in each line and form."""
-    found: dict[tuple[str, str], Figure] = {}
-    for row in rows:
-        if "ratio" not in row.params or row.name.startswith(apart):
-            found[key(row), row.name] = row
-            continue
-        library, form = row.name.split(" ", 1)
-        at = key(row), f"nearest other {form}"
-        if at not in found or row.params["ratio"] < found[at].params["ratio"]:
-            found[at] = replace(row, name=at[1]).with_params(library=library)
-    return list(found.values())
+def _forms(
+    rows: Iterable[Figure], key: Callable[[Figure], str], strip: str = "", name: Callable[[Figure], str] | None = None
+) -> list[str]:
+    """A line for each key, a column for each name: seconds for the reference, ratios for the others."""
+    rows = [row for row in rows if row.seconds is not None]
+    called = name or _name
+    references = {called(row) for row in rows if "ratio" not in row.params}
+    labels = list(dict.fromkeys(map(called, rows)))
+    heads = [f"{label.removeprefix(strip)}: time" if label in references else f"{label} / ours" for label in labels]
+    found = {(key(row), called(row)): row for row in rows}
+    lines = [[line, *(_cell(found.get((line, label))) for label in labels)] for line in dict.fromkeys(map(key, rows))]
+    return markdown(["", *heads], lines)
 
 
 def _name(row: Figure) -> str:
@@ -193,15 +187,6 @@ def place(row: Figure) -> str:
     """The peer is "ahead" or "behind" only where the whole interval of its time over ours is on one side of 1."""
     low, high = row.params["ratio_interval"]
     return "ahead" if high < 1 else "behind" if low > 1 else "level"
-
-
-def _named_cell(row: Figure | None) -> str:
-    library = row.params.get("library") if row else None
-    return f"{library} {_cell(row)}" if library else _cell(row)
-
-
-def _share(row: Figure | None) -> str:
-    return "-" if row is None or "limit_share" not in row.params else f"{100 * row.params['limit_share']:.0f} %"
 
 
 def _interval(row: Figure) -> str:
