@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -99,25 +98,21 @@ CHILDREN = {
     "garbage": ("echo hello", "failed"),
     "killed": ("kill -SEGV $$", "signal 11"),
     "hanging": ("sleep 30", "did not answer within 0.2 s"),
+    "no interpreter": ("", "sys.executable is empty"),
+    "an interpreter that is gone": ("/nowhere/python", "could be started"),
 }
 
 
 @pytest.mark.parametrize("name", CHILDREN)
 def test_a_broken_child_is_a_reason_and_no_exception(name: str, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     body, reason = CHILDREN[name]
-    monkeypatch.setattr(sys, "executable", str(script("interpreter", f"exec 0<&-\n{body}")))
+    interpreter = script("interpreter", f"exec 0<&-\n{body}") if body.partition("/")[0] else body
+    monkeypatch.setattr(sys, "executable", str(interpreter))
     monkeypatch.setattr(_machine, "PROBE_TIMEOUT", {"hanging": 0.2}.get(name, 20.0))
     monkeypatch.setattr(_core, "CUDA_BUILD", True)
     info = vecadd.info()
     assert info.gpu_status == "unknown"
     assert reason in str(info.gpu_reason)
-
-
-@pytest.mark.parametrize("executable", ["", "/nowhere/python"])
-def test_no_interpreter_is_a_reason_too(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", executable)
-    monkeypatch.setattr(_core, "CUDA_BUILD", True)
-    assert vecadd.info().gpu_status == "unknown"
 
 
 def test_the_child_is_not_led_astray_by_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,20 +164,11 @@ def test_it_reads_well_everywhere(found: Any, script: Any) -> None:
     assert "NVIDIA H200" in info._repr_html_()
 
 
-def test_html_is_escaped(found: Any) -> None:
-    assert "<b>" not in found(gpus=[{**H200, "name": "<b>"}])._repr_html_()
-
-
 def test_as_dict_is_json(found: Any) -> None:
     info = found()
     again = json.loads(json.dumps(info.as_dict()))
     assert again["gpus"][0]["memory"] == H200["memory"]
     assert again["cpu"]["simd_levels"] == list(info.cpu.simd_levels)
-
-
-def test_nothing_in_it_can_be_changed() -> None:
-    with pytest.raises(FrozenInstanceError):
-        vecadd.info().version = "2"  # type: ignore[misc]
 
 
 def test_the_double_is_seen_through_the_child(double: Any, monkeypatch: pytest.MonkeyPatch) -> None:

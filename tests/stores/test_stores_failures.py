@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import resource
-import shutil
 import signal
 import threading
 from pathlib import Path
@@ -53,21 +52,6 @@ class Failing:
         if self.calls >= self.call:
             raise self.error
         return _core.add(x, y)
-
-
-@pytest.mark.parametrize("call", [1, 2, 12])
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "a disk's error"), MemoryError(), KeyError("codec")], ids=repr)
-def test_after_a_failure_the_target_is_as_it_was_and_the_next_addition_works(
-    error: Exception, call: int, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for _ in range(2):
-        with monkeypatch.context() as patch:
-            patch.setattr(_zarr, "_core", Failing(call, error))
-            with pytest.raises(type(error)):
-                add(folder)
-        assert_old(folder)
-    add(folder)
-    assert_sum(folder)
 
 
 def test_a_failure_ends_the_other_threads_before_their_next_box(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,20 +252,3 @@ def test_a_damaged_chunk_is_named_by_its_operand_and_elements(
     said = capsys.readouterr().err
     assert said.startswith(f"vecadd add: {folder}/{operand}: elements [")
     assert said.count("\n") == 1
-
-
-def test_a_sum_leaves_nothing_where_its_folder_goes_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Someone removes the hidden folder while the sum is made: an error, and the target is as it was."""
-    failing = Failing(99, MemoryError())
-    add_one = failing.add
-
-    def remove(x: Any, y: Any) -> Any:
-        for path in folder.glob(".c.zarr.*"):
-            shutil.rmtree(path, ignore_errors=True)
-        return add_one(x, y)
-
-    monkeypatch.setattr(failing, "add", remove)
-    monkeypatch.setattr(_zarr, "_core", failing)
-    with pytest.raises(RuntimeError, match="the addition has ended"):
-        add(folder)
-    assert_old(folder)
