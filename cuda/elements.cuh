@@ -20,11 +20,9 @@ template <typename Part> struct complex_of {
     Part re, im;
 };
 
-template <typename T> struct is_complex {
-    static constexpr bool value = false;
+template <typename T> struct is_complex : std::false_type {
 };
-template <typename Part> struct is_complex<complex_of<Part>> {
-    static constexpr bool value = true;
+template <typename Part> struct is_complex<complex_of<Part>> : std::true_type {
 };
 
 /* The C++ type of an element, from its kind of value and its component's scalar. */
@@ -88,14 +86,15 @@ with_component_of_size(enum component component, Visit visit)
     __builtin_unreachable();
 }
 
-/* Adjacent elements in registers, at most 16 bytes. */
-template <unsigned Bytes> struct packed {
-    uint32_t word[Bytes / 4];
+/* Adjacent elements in registers. */
+struct packed {
+    uint32_t word[4];
 };
+static_assert(sizeof(packed) == MAX_ITEMSIZE, "one element of any dtype, or more");
 
-template <typename T, unsigned Bytes>
+template <typename T>
 __device__ inline T
-element_of(const packed<Bytes> &from, unsigned i)
+element_of(const packed &from, unsigned i)
 {
     if constexpr (sizeof(T) >= 4) {
         struct {
@@ -111,9 +110,9 @@ element_of(const packed<Bytes> &from, unsigned i)
 }
 
 /* Sets the i-th element, which is 0 before. */
-template <typename T, unsigned Bytes>
+template <typename T>
 __device__ inline void
-put_element(packed<Bytes> &to, unsigned i, T element)
+put_element(packed &to, unsigned i, T element)
 {
     if constexpr (sizeof(T) >= 4) {
         struct words {
@@ -128,15 +127,27 @@ put_element(packed<Bytes> &to, unsigned i, T element)
         to.word[i / 4] |= static_cast<uint32_t>(bits_as<uint8_t>(element)) << i % 4 * 8;
 }
 
+template <unsigned Size>
+using element_of_size = std::conditional_t<
+    Size == 1, uint8_t,
+    std::conditional_t<Size == 2, uint16_t,
+                       std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
+
+template <unsigned Size>
+__device__ inline void
+load_element(packed &to, unsigned i, const char *from)
+{
+    put_element(to, i, *reinterpret_cast<const element_of_size<Size> *>(from));
+}
+
 /* Loads `bytes` of elements: at once if `whole`, when `bytes` is a power of two and the address aligned to it, or to
  * 16; else byte by byte. */
-template <unsigned Bytes>
-__device__ inline packed<Bytes>
+__device__ inline packed
 load_packed(const char *from, unsigned bytes, bool whole)
 {
-    packed<Bytes> elements = {};
+    packed elements = {};
     if (!whole) {
-        unsigned char byte[Bytes] = {};
+        unsigned char byte[sizeof elements] = {};
         for (unsigned k = 0; k < bytes; ++k)
             byte[k] = static_cast<unsigned char>(from[k]);
         __builtin_memcpy(&elements, byte, sizeof elements);
@@ -159,23 +170,19 @@ load_packed(const char *from, unsigned bytes, bool whole)
         break;
     }
     default:
-        for (unsigned vector = 0; vector < Bytes / 16; ++vector) {
-            if (vector * 16 >= bytes)
-                break;
-            const uint4 four = *reinterpret_cast<const uint4 *>(words + 4 * vector);
-            elements.word[4 * vector] = four.x, elements.word[4 * vector + 1] = four.y;
-            elements.word[4 * vector + 2] = four.z, elements.word[4 * vector + 3] = four.w;
-        }
+        if (bytes == 0)
+            break;
+        const uint4 four = *reinterpret_cast<const uint4 *>(words);
+        elements = {four.x, four.y, four.z, four.w};
     }
     return elements;
 }
 
-template <unsigned Bytes>
 __device__ inline void
-store_packed(char *to, const packed<Bytes> &elements, unsigned bytes, bool whole)
+store_packed(char *to, const packed &elements, unsigned bytes, bool whole)
 {
     if (!whole) {
-        unsigned char byte[Bytes];
+        unsigned char byte[sizeof elements];
         __builtin_memcpy(byte, &elements, sizeof elements);
         for (unsigned k = 0; k < bytes; ++k)
             to[k] = static_cast<char>(byte[k]);
@@ -196,11 +203,10 @@ store_packed(char *to, const packed<Bytes> &elements, unsigned bytes, bool whole
         *reinterpret_cast<uint2 *>(to) = {elements.word[0], elements.word[1]};
         break;
     default:
-        for (unsigned vector = 0; vector < Bytes / 16; ++vector)
-            if (vector * 16 < bytes)
-                *reinterpret_cast<uint4 *>(words + 4 * vector) =
-                    make_uint4(elements.word[4 * vector], elements.word[4 * vector + 1], elements.word[4 * vector + 2],
-                               elements.word[4 * vector + 3]);
+        if (bytes == 0)
+            break;
+        *reinterpret_cast<uint4 *>(words) =
+            make_uint4(elements.word[0], elements.word[1], elements.word[2], elements.word[3]);
     }
 }
 
@@ -264,8 +270,7 @@ value_of(enum component sum, T element)
         return static_cast<Value>(x);
 }
 
-template <typename T> struct is_short {
-    static constexpr bool value = false;
+template <typename T> struct is_short : std::false_type {
 };
 template <typename Component> struct is_short<short_scalar<Component>> : Component {
     static constexpr bool value = true;
@@ -305,24 +310,11 @@ converted(bool is_signed, Value x)
 
 /* --- A few neighbours that have the sum's dtype: load, add, store. */
 
-template <unsigned Size>
-using element_of_size = std::conditional_t<
-    Size == 1, uint8_t,
-    std::conditional_t<Size == 2, uint16_t,
-                       std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
-
-template <unsigned Size>
-__device__ inline void
-load_element(packed<16> &to, unsigned i, const char *from)
-{
-    put_element(to, i, *reinterpret_cast<const element_of_size<Size> *>(from));
-}
-
 template <unsigned Size, unsigned Count>
-__device__ inline packed<16>
+__device__ inline packed
 load_same_dtype(const char *from, const side &side, unsigned count)
 {
-    packed<16> elements = {};
+    packed elements = {};
     if (Count == 1 || side.spread)
         for (unsigned i = 0; i < Count; ++i)
             load_element<Size>(elements, i, from);
@@ -337,7 +329,7 @@ load_same_dtype(const char *from, const side &side, unsigned count)
 
 template <unsigned Size, unsigned Count>
 __device__ inline void
-store_same_dtype(char *to, const packed<16> &elements, unsigned count)
+store_same_dtype(char *to, const packed &elements, unsigned count)
 {
     constexpr unsigned RUN = Size * Count;
     if (count == Count)
@@ -349,19 +341,19 @@ store_same_dtype(char *to, const packed<16> &elements, unsigned count)
 }
 
 template <typename Component>
-__device__ inline packed<16>
-add_units(const packed<16> &x, const packed<16> &y)
+__device__ inline packed
+add_units(const packed &x, const packed &y)
 {
     using unit = typename Component::unit;
-    packed<16> sum = {};
+    packed sum = {};
     for (unsigned i = 0; i < sizeof sum / sizeof(unit); ++i)
         put_element(sum, i, Component::add(element_of<unit>(x, i), element_of<unit>(y, i)));
     return sum;
 }
 
 template <unsigned Size>
-__device__ inline packed<16>
-add_same_dtype(enum component component, const packed<16> &x, const packed<16> &y)
+__device__ inline packed
+add_same_dtype(enum component component, const packed &x, const packed &y)
 {
     return with_component_of_size<Size>(component, [&](auto each) { return add_units<decltype(each)>(x, y); });
 }
@@ -428,12 +420,12 @@ with_sum(const index_map &map, Visit visit)
 
 /* Converts `Count` elements at the start of a vector. */
 template <unsigned Size, unsigned Count>
-__device__ inline packed<16>
-converted_run(const index_map &map, const side &side, const packed<16> &run)
+__device__ inline packed
+converted_run(const index_map &map, const side &side, const packed &run)
 {
     if (side.dtype == map.sum)
         return run;
-    packed<16> result = {};
+    packed result = {};
     with_dtype<INTEGERS | FLOATS>(side.dtype, [&](auto element) {
         using type = decltype(element);
         if constexpr (sizeof(type) <= Size)

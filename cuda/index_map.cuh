@@ -65,6 +65,22 @@ divided(uint32_t number, const struct axis &axis)
     return (high + number) >> axis.shift;
 }
 
+/* Calls step(axis, index) with the index of a thread or element along each axis, the innermost first. */
+template <typename Map, typename Step>
+__device__ inline void
+each_index(const Map &map, uint32_t number, Step step)
+{
+    ROLLED
+    for (int i = 0; i < map.dimensions; ++i) {
+        uint32_t index = number;
+        if (i + 1 < map.dimensions) {
+            number = divided(number, map.axes[i]);
+            index -= number * map.axes[i].extent;
+        }
+        step(i, index);
+    }
+}
+
 template <unsigned Count, typename Map>
 __device__ inline run
 find_run(const Map &map, uint32_t number)
@@ -89,15 +105,7 @@ find_run(const Map &map, uint32_t number)
         step(1, row);
         return run;
     }
-    ROLLED
-    for (int i = 0; i < map.dimensions; ++i) {
-        uint32_t index = number;
-        if (i + 1 < map.dimensions) {
-            number = divided(number, map.axes[i]);
-            index -= number * map.axes[i].extent;
-        }
-        step(i, index);
-    }
+    each_index(map, number, step);
     return run;
 }
 
@@ -114,16 +122,8 @@ __device__ inline int64_t
 offset_of(const index_map &map, int operand, uint32_t number)
 {
     int64_t offset = 0;
-    ROLLED
-    for (int i = 0; i < map.dimensions; ++i) {
-        const struct axis &axis = map.axes[i];
-        uint32_t index = number;
-        if (i + 1 < map.dimensions) {
-            number = divided(number, axis);
-            index -= number * axis.extent;
-        }
-        offset += static_cast<int64_t>(index) * axis.stride[operand];
-    }
+    each_index(map, number,
+               [&](int i, uint32_t index) { offset += static_cast<int64_t>(index) * map.axes[i].stride[operand]; });
     return offset;
 }
 

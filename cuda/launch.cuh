@@ -99,15 +99,6 @@ launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, launch_t
     return launch_grid(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block), 0, target, arguments...);
 }
 
-/* launch() with the programmatic attribute; needs compute capability 9.0 or up. */
-template <typename... Parameters>
-inline cudaError_t
-launch_programmatic(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStream_t stream,
-                    typename exactly<Parameters>::type... arguments)
-{
-    return launch(kernel, threads, block, launch_target(stream, nullptr, true), arguments...);
-}
-
 /* This thread's number in the grid. */
 __device__ inline uint64_t
 thread_number()

@@ -157,8 +157,6 @@ static const struct strided_form strided_number = {"number", takes_number, launc
 
 /* --- The general kernel. */
 
-using element_bytes = packed<MAX_ITEMSIZE>;
-
 template <typename Value>
 static constexpr unsigned input_kinds = std::is_integral_v<Value>  ? INTEGERS
                                         : is_complex<Value>::value ? INTEGERS | FLOATS | COMPLEXES
@@ -168,7 +166,7 @@ static constexpr unsigned output_kinds = std::is_integral_v<Value> ? INTEGERS | 
 
 template <typename Value>
 __device__ static Value
-unpack(const long_index_map &map, const side &side, const element_bytes &bytes)
+unpack(const long_index_map &map, const side &side, const packed &bytes)
 {
     Value value = {};
     with_dtype<input_kinds<Value>>(side.dtype, [&](auto element) {
@@ -195,7 +193,7 @@ add_values(const long_index_map &map, Value x, Value y)
         const uint64_t left = (x + y) << map.wrap;
         return map.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(left) >> map.wrap) : left >> map.wrap;
     } else if constexpr (std::is_same_v<Value, float>) {
-        /* A NaN has a's sign if a is a NaN, else sign 0, as in add_e4m3fnx4. */
+        /* A NaN has a's sign if a is a NaN, else sign 0, as in e4m3fn_component. */
         if (map.component == COMPONENT_E4M3FN && (x != x || y != y))
             return x != x ? x : bits_as<float>(0x7fc00000u);
         return map.sides[LAYOUT_SUM].rounded ? nearest_of(map.component, x + y) : x + y;
@@ -204,10 +202,10 @@ add_values(const long_index_map &map, Value x, Value y)
 }
 
 template <typename Value>
-__device__ static element_bytes
+__device__ static packed
 pack(const long_index_map &map, Value value)
 {
-    element_bytes bytes = {};
+    packed bytes = {};
     with_dtype<output_kinds<Value>>(map.sides[LAYOUT_SUM].dtype, [&](auto element) {
         put_element(bytes, 0, converted<decltype(element)>(map.is_signed, value));
     });
@@ -222,14 +220,14 @@ strided(const char *a, const char *b, char *c, const __grid_constant__ long_inde
     a = input_of(map, 0, a);
     b = input_of(map, 1, b);
     int64_t at[Runs];
-    element_bytes x[Runs], y[Runs];
+    packed x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
         if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
             break;
         const run run = find_run<1>(map, first + r * blockDim.x);
-        x[r] = load_packed<MAX_ITEMSIZE>(a + run.at[0], map.sides[0].itemsize, map.sides[0].whole);
-        y[r] = load_packed<MAX_ITEMSIZE>(b + run.at[1], map.sides[1].itemsize, map.sides[1].whole);
+        x[r] = load_packed(a + run.at[0], map.sides[0].itemsize, map.sides[0].whole);
+        y[r] = load_packed(b + run.at[1], map.sides[1].itemsize, map.sides[1].whole);
         at[r] = run.at[LAYOUT_SUM];
     }
     UNROLLED

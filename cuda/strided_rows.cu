@@ -8,10 +8,10 @@
 
 /* Reads a scalar from the kernel's parameters. Loading it by address, like other operands, takes 2 us longer at 2^26
  * float32. */
-__device__ static packed<16>
+__device__ static packed
 scalar_of(const index_map &map, int operand)
 {
-    packed<16> elements;
+    packed elements;
     UNROLLED
     for (unsigned k = 0; k < 4; ++k)
         elements.word[k] = reinterpret_cast<const uint32_t *>(map.scalar[operand])[k];
@@ -24,7 +24,7 @@ add_alikes(const char *a, const char *b, char *c, const __grid_constant__ index_
 {
     const uint32_t first = blockIdx.x * blockDim.x * map.runs_a_thread + threadIdx.x;
     run run[Runs];
-    packed<16> x[Runs], y[Runs];
+    packed x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
         if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
@@ -45,12 +45,12 @@ add_alikes(const char *a, const char *b, char *c, const __grid_constant__ index_
 /* Loads the i-th element of a word, or one or more whole words if elements are that large. */
 template <unsigned Size>
 __device__ static void
-load_into_word(packed<16> &to, unsigned word, unsigned i, const char *from)
+load_into_word(packed &to, unsigned word, unsigned i, const char *from)
 {
     if constexpr (Size >= 4)
         load_element<Size>(to, word, from);
     else {
-        packed<16> element = {};
+        packed element = {};
         load_element<Size>(element, 0, from);
         to.word[word] |= element.word[0] << 8 * Size * i;
     }
@@ -60,7 +60,7 @@ load_into_word(packed<16> &to, unsigned word, unsigned i, const char *from)
  * for example 3, would cut most runs short. Dense inputs load as vectors, others element by element, in a loop over the
  * elements of a word; unrolled, it would add 30 KB to the int8 kernel. */
 template <unsigned Size, unsigned Count>
-__device__ static packed<16>
+__device__ static packed
 gather(const index_map &map, int operand, const char *from, uint32_t first, unsigned count)
 {
     constexpr unsigned A_WORD = Size < 4 ? 4 / Size : 1;
@@ -72,7 +72,7 @@ gather(const index_map &map, int operand, const char *from, uint32_t first, unsi
     const uint32_t row = divided(first, inner);
     uint32_t column = first - row * inner.extent, rows = row - divided(row, outer) * outer.extent;
     const char *at = from + offset_of(map, operand, first);
-    packed<16> elements = {};
+    packed elements = {};
     UNROLLED
     for (unsigned word = 0; word < Count / A_WORD; ++word)
         ROLLED
@@ -102,7 +102,7 @@ add_gathered(const char *a, const char *b, char *c, const __grid_constant__ inde
     a = input_of(map, 0, a);
     b = input_of(map, 1, b);
     const unsigned count = map.runs - first < Count ? map.runs - first : Count;
-    const packed<16> x = gather<Size, Count>(map, 0, a, first, count), y = gather<Size, Count>(map, 1, b, first, count);
+    const packed x = gather<Size, Count>(map, 0, a, first, count), y = gather<Size, Count>(map, 1, b, first, count);
     store_same_dtype<Size, Count>(c + static_cast<uint64_t>(first) * Size, add_same_dtype<Size>(map.component, x, y),
                                   count);
 }
@@ -170,7 +170,7 @@ const struct strided_form strided_same_dtype = {"same_dtype", takes_same, launch
 /* Copies the first element to all others. */
 template <unsigned Size>
 __device__ static void
-spread(packed<16> &elements)
+spread(packed &elements)
 {
     UNROLLED
     for (unsigned k = Size / 4; k < 4; ++k)
@@ -178,12 +178,12 @@ spread(packed<16> &elements)
 }
 
 template <unsigned Size>
-__device__ static packed<16>
+__device__ static packed
 load_side(const index_map &map, int operand, const char *from, unsigned count)
 {
     const side &side = map.sides[operand];
     const unsigned loaded = side.spread ? 1 : count;
-    return load_packed<16>(from, side.itemsize * loaded, side.whole && (side.spread || count == 16 / Size));
+    return load_packed(from, side.itemsize * loaded, side.whole && (side.spread || count == 16 / Size));
 }
 
 template <unsigned Size>
@@ -197,8 +197,7 @@ add_mixed(const char *a, const char *b, char *c, const __grid_constant__ index_m
     a = input_of(map, 0, a);
     b = input_of(map, 1, b);
     const run run = find_run<COUNT>(map, number);
-    packed<16> x = load_side<Size>(map, 0, a + run.at[0], run.count),
-               y = load_side<Size>(map, 1, b + run.at[1], run.count);
+    packed x = load_side<Size>(map, 0, a + run.at[0], run.count), y = load_side<Size>(map, 1, b + run.at[1], run.count);
     x = converted_run<Size, COUNT>(map, map.sides[0], x);
     y = converted_run<Size, COUNT>(map, map.sides[1], y);
     if (map.sides[0].spread)

@@ -15,11 +15,11 @@ struct tiles {
 
 /* The sum of the first input's elements and the second's. The order shows in float8 alone, whose NaNs have a's sign. */
 template <unsigned Size>
-__device__ static packed<16>
-add_inputs(const tiles &tiles, const packed<16> &x, const packed<16> &y)
+__device__ static packed
+add_inputs(const tiles &tiles, const packed &x, const packed &y)
 {
     if constexpr (Size == 1) {
-        const packed<16> a = tiles.swapped ? y : x, b = tiles.swapped ? x : y;
+        const packed a = tiles.swapped ? y : x, b = tiles.swapped ? x : y;
         return add_same_dtype<Size>(tiles.map.component, a, b);
     }
     return add_same_dtype<Size>(tiles.map.component, x, y);
@@ -189,17 +189,17 @@ template <unsigned Size> static constexpr unsigned EDGE = Size == 1 ? 8 : 16 / S
 
 template <unsigned Size>
 __device__ static void
-load_square(packed<16> (&rows)[EDGE<Size>], const char *from, int64_t stride)
+load_square(packed (&rows)[EDGE<Size>], const char *from, int64_t stride)
 {
     UNROLLED
     for (unsigned i = 0; i < EDGE<Size>; ++i)
-        rows[i] = load_packed<16>(from + i * stride, EDGE<Size> * Size, true);
+        rows[i] = load_packed(from + i * stride, EDGE<Size> * Size, true);
 }
 
 /* Loads a square of the input that is contiguous along axis 0 or broadcast along it. */
 template <unsigned Size>
 __device__ static void
-load_straight(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
+load_straight(packed (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
 {
     if (tiles.stride[1][0] != 0)
         return load_square<Size>(rows, from, tiles.stride[1][1]);
@@ -210,10 +210,10 @@ load_straight(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &til
 
 template <unsigned Size>
 __device__ static void
-transpose(packed<16> (&rows)[EDGE<Size>])
+transpose(packed (&rows)[EDGE<Size>])
 {
     using element = element_of_size<Size>;
-    packed<16> columns[EDGE<Size>];
+    packed columns[EDGE<Size>];
     UNROLLED
     for (unsigned i = 0; i < EDGE<Size>; ++i)
         columns[i] = rows[i];
@@ -228,7 +228,7 @@ transpose(packed<16> (&rows)[EDGE<Size>])
 
 template <unsigned Size>
 __device__ static void
-add_squares(packed<16> (&x)[EDGE<Size>], const packed<16> (&y)[EDGE<Size>], const tiles &tiles)
+add_squares(packed (&x)[EDGE<Size>], const packed (&y)[EDGE<Size>], const tiles &tiles)
 {
     UNROLLED
     for (unsigned i = 0; i < EDGE<Size>; ++i)
@@ -260,7 +260,7 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
 
     const uint32_t left[] = {tiles.extent[0] - first[0], tiles.extent[1] - first[1]};
     if (left[0] >= EDGE<Size> && left[1] >= EDGE<Size>) {
-        packed<16> x[EDGE<Size>], y[EDGE<Size>];
+        packed x[EDGE<Size>], y[EDGE<Size>];
         load_square<Size>(x, a, tiles.stride[0][0]);
         if constexpr (Both) {
             load_square<Size>(y, b, tiles.stride[1][0]);
@@ -280,8 +280,8 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     for (uint32_t j = 0; j < EDGE<Size> && j < left[1]; ++j)
         ROLLED
     for (uint32_t i = 0; i < EDGE<Size> && i < left[0]; ++i) {
-        const packed<16> x = load_same_dtype<Size, 1>(a + offset_in(tiles, 0, i, j), tiles.map.sides[0], 1),
-                         y = load_same_dtype<Size, 1>(b + offset_in(tiles, 1, i, j), tiles.map.sides[1], 1);
+        const packed x = load_same_dtype<Size, 1>(a + offset_in(tiles, 0, i, j), tiles.map.sides[0], 1),
+                     y = load_same_dtype<Size, 1>(b + offset_in(tiles, 1, i, j), tiles.map.sides[1], 1);
         store_same_dtype<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_inputs<Size>(tiles, x, y), 1);
     }
 }
@@ -386,7 +386,7 @@ parts_of(bool mixed)
 /* A thread's elements of a part, as many in a vector as fit. */
 template <unsigned Size> struct elements {
     static constexpr unsigned PER = Size < 4 ? A_THREAD : 16 / Size, VECTORS = A_THREAD / PER;
-    packed<16> vector[VECTORS];
+    packed vector[VECTORS];
 };
 
 template <typename Element, unsigned Size>

@@ -13,9 +13,9 @@ launch_programmatic_add(const struct rung_call *call, KernelFor kernel_for)
 {
     return with_component_of<LATENCY_COMPONENTS>(call, [&](auto component) -> int {
         using element = typename decltype(component)::element;
-        return launch_programmatic(kernel_for(component), call->n, BLOCK, static_cast<cudaStream_t>(call->stream),
-                                   static_cast<const element *>(call->a), static_cast<const element *>(call->b),
-                                   static_cast<element *>(call->c), call->n);
+        const launch_target target(static_cast<cudaStream_t>(call->stream), nullptr, true);
+        return launch(kernel_for(component), call->n, BLOCK, target, static_cast<const element *>(call->a),
+                      static_cast<const element *>(call->b), static_cast<element *>(call->c), call->n);
     });
 }
 

@@ -1,5 +1,6 @@
 /* What 16-bit elements bring: founding document 001's rungs, in its order. They are compared with naive and float4 of
  * float32. */
+#include "cuda/lab/ptx.cuh"
 #include "cuda/lab/rung.cuh"
 
 enum { WORD = 2 }; /* components of a word */

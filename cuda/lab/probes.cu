@@ -226,8 +226,8 @@ idle_in_turn(int64_t cycles)
 cudaError_t
 limits_programmatic_launch(unsigned blocks, unsigned threads, int triggers, unsigned cycles, cudaStream_t stream)
 {
-    return launch_programmatic(triggers ? idle_in_turn<true> : idle_in_turn<false>,
-                               static_cast<uint64_t>(blocks) * threads, threads, stream, static_cast<int64_t>(cycles));
+    return launch(triggers ? idle_in_turn<true> : idle_in_turn<false>, static_cast<uint64_t>(blocks) * threads, threads,
+                  launch_target(stream, nullptr, true), static_cast<int64_t>(cycles));
 }
 
 /* A launch over a table of jobs that the host has just written: each block reads one job and does nothing with it. */

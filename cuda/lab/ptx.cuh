@@ -13,6 +13,35 @@
 #include "tensor_map.h"
 #endif
 
+/* Adds one float16 as add_f16x2 adds two. */
+__device__ inline uint16_t
+add_f16(uint16_t a, uint16_t b)
+{
+#if VECADD_DOUBLE
+    return bits_as<uint16_t>(_Float16(bits_as<_Float16>(a) + bits_as<_Float16>(b)));
+#else
+    uint16_t sum;
+    asm("add.rn.f16 %0, %1, %2;" : "=h"(sum) : "h"(a), "h"(b));
+    return sum;
+#endif
+}
+
+__device__ inline uint16_t
+add_bf16(uint16_t a, uint16_t b)
+{
+#if __CUDA_ARCH__ >= 900
+    uint16_t sum;
+    asm("add.rn.bf16 %0, %1, %2;" : "=h"(sum) : "h"(a), "h"(b));
+    return sum;
+#elif __CUDA_ARCH__ >= 800
+    uint16_t sum;
+    asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(sum) : "h"(a), "h"(static_cast<uint16_t>(0x3f80)), "h"(b));
+    return sum;
+#else
+    return static_cast<uint16_t>(bf16_nearest(bf16_low(a) + bf16_low(b)));
+#endif
+}
+
 /* Accesses that always reach the L2: neither the L1 nor the compiler caches them. */
 __device__ inline uint4
 load_past_l1(const uint4 *from)

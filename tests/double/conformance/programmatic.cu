@@ -53,13 +53,13 @@ kernels_overlap()
 static int
 ahead_programmatic(const struct arrays *x, float value)
 {
-    return launch_programmatic(write_late, N, BLOCK, x->stream, x->a, x->b, x->c, x->seen, N, value);
+    return launch(write_late, N, BLOCK, launch_target(x->stream, nullptr, true), x->a, x->b, x->c, x->seen, N, value);
 }
 
 static int
 launch_next(const struct arrays *x, void (*kernel)(const float *, const float *, float *, uint64_t))
 {
-    return launch_programmatic(kernel, N, BLOCK, x->stream, x->a, x->b, x->c, N);
+    return launch(kernel, N, BLOCK, launch_target(x->stream, nullptr, true), x->a, x->b, x->c, N);
 }
 
 static struct rung_call

@@ -81,7 +81,7 @@ TEST(tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing)
         const float value = static_cast<float>(round);
         x.stream = round % 2 ? created : nullptr;
         CHECK(ahead(&x, value) == cudaSuccess);
-        CHECK(launch_programmatic(pass_by, 1, 32, x.stream, x.seen, round % 4 < 2) == cudaSuccess);
+        CHECK(launch(pass_by, 1, 32, launch_target(x.stream, nullptr, true), x.seen, round % 4 < 2) == cudaSuccess);
         CHECK(queue_tuned(&x) == cudaSuccess);
         CHECK(cudaStreamSynchronize(x.stream) == cudaSuccess);
         CHECK(others(x.c, 3 * value) == 0, "round %d", round);
