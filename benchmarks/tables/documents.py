@@ -5,18 +5,16 @@ Where several machines have recorded it, <!-- table: NAME MACHINE --> says which
 Under each table: machine, date and commit; other libraries' versions, clock and method where they are not those above.
 """
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from benchmarks import gpu_stages, ledger, model_check, why
 from benchmarks.tables import peers, recordings, sweeps
 from benchmarks.tables.recordings import Recording, newest
-from vecadd.figures import Figure, is_check, read_fields, show_date
+from vecadd.figures import Check, Figure, check_of_content, load_text, parse_json, read_fields, show_date
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
@@ -168,8 +166,6 @@ _MARKED_CHECK = re.compile(
     r"(?P<open><!-- check: (?P<name>[\w-]+) (?P<machine>\S+) -->\n).*?(?P<close><!-- /check -->)", re.S
 )
 
-Check = Mapping[str, Any]  # a file's content
-
 
 def fill_checks(text: str) -> str:
     """The text with every marked table made anew. Raises ValueError for a marker that names no table or no check."""
@@ -180,19 +176,20 @@ def _check_block(marker: re.Match[str]) -> str:
     name, path = marker["name"], CHECKS / f"{marker['machine']}.json"
     if name not in CHECK_TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
-    if not path.is_file() or not is_check(check := json.loads(path.read_text(encoding="utf-8"))):
+    if not path.is_file():
         raise ValueError(f"{marker['open'].strip()}: {path} is not a file of vecadd check")
+    check = check_of_content(path, parse_json(path, load_text(path)))
     origin = (
-        f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
-        f"{show_date({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"
+        f"*`vecadd check` on {check.machine_type}, driver {check.meta['driver']}, "
+        f"{show_date({'date': check.time, **check.vecadd})}: [all of it](../benchmarks/checks/{path.name}).*"
     )
     return "\n".join([marker["open"], *CHECK_TABLES[name](check), "", origin, "", marker["close"]])
 
 
 def _memory_rates(check: Check) -> Iterator[str]:
     """Of the first GPU's memory: a line for each way to state its rate."""
-    gpu, probed = check["machine"]["gpu"][0], check["machine"]["limits"]["device"]
-    add = max(each["value"] for each in _findings(check, r"device memory/gpu 0/add .*"))
+    gpu, probed = check.meta["gpu"][0], check.meta["limits"]["device"]
+    add = max(each.value or 0.0 for each in _find_figures(check, r"device memory/gpu 0/add .*"))
     yield "| | device memory | why |"
     yield "| --- | --- | --- |"
     lines = {
@@ -212,19 +209,19 @@ def _pair_rates(check: Check) -> Iterator[str]:
     """A line for each GPU and each other: the three ways, and how they are connected."""
     yield "| | copy | read | write | connected by |"
     yield "| --- | --- | --- | --- | --- |"
-    for copy in _findings(check, r"pair/gpu \d+ to gpu \d+/copy"):
-        place = copy["where"]
+    for copy in _find_figures(check, r"pair/gpu \d+ to gpu \d+/copy"):
+        place = copy.where
         rates = (f"{_find_value(check, f'pair/{place}/{way}'):.0f} GB/s" for way in ("copy", "read", "write"))
-        yield f"| {place.replace('gpu', 'GPU')} | {' | '.join(rates)} | {copy['source']} each way |"
+        yield f"| {place.replace('gpu', 'GPU')} | {' | '.join(rates)} | {copy.source} each way |"
 
 
 def _soak_rates(check: Check) -> Iterator[str]:
     """A line for each GPU: what was looked through, at which rate."""
     yield "| | found | rate |"
     yield "| --- | --- | --- |"
-    for memory in _findings(check, r"soak/.*/memory"):
-        rate = _find_value(check, f"soak/{memory['where']}/rate")
-        yield f"| {memory['where'].replace('gpu', 'GPU')} | {memory['meaning']} | {rate:.0f} GB/s |"
+    for memory in _find_figures(check, r"soak/.*/memory"):
+        rate = _find_value(check, f"soak/{memory.where}/rate")
+        yield f"| {memory.where.replace('gpu', 'GPU')} | {memory.meaning} | {rate:.0f} GB/s |"
 
 
 CHECK_TABLES: dict[str, Callable[[Check], Iterator[str]]] = {
@@ -234,14 +231,15 @@ CHECK_TABLES: dict[str, Callable[[Check], Iterator[str]]] = {
 }
 
 
-def _findings(check: Check, pattern: str) -> list[Mapping[str, Any]]:
+def _find_figures(check: Check, pattern: str) -> list[Figure]:
     """Those whose id is of this form."""
-    return [each for each in check["findings"] if re.fullmatch(pattern, each["id"])]
+    return [each for each in check.figures if re.fullmatch(pattern, each.name)]
 
 
 def _find_value(check: Check, id: str) -> float:
-    (found,) = _findings(check, re.escape(id))
-    return float(found["value"])
+    (found,) = _find_figures(check, re.escape(id))
+    assert found.value is not None
+    return found.value
 
 
 # What was proven and tested: which proof, long run or stage of `make gpu`, when and at which commit
