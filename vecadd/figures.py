@@ -349,7 +349,7 @@ def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] |
             raise UsageError(f"{path} has no file *.json in it")
         for file in files:
             try:
-                content = parse_json(file, load_text(file))
+                content = read_object(file)
             except (OSError, ValueError) as error:
                 named = f"{file}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 yield file, ValueError(named)
@@ -360,7 +360,7 @@ def read_objects(paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any] |
 
 def read_run(path: Path | Traversable) -> Run:
     """The run in a result file; raises ValueError, which names the file, for any other file, and OSError."""
-    return run_of_content(path, parse_json(path, load_text(path)))
+    return run_of_content(path, read_object(path))
 
 
 def run_of_content(path: Path | Traversable, content: Mapping[str, Any]) -> Run:
@@ -456,25 +456,17 @@ def read_fields(path: Path | Traversable) -> dict[str, Any]:
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
-    return checked_fields(path, parse_json(path, load_text(path)))
+    return checked_fields(path, read_object(path))
 
 
-def load_text(path: Path | Traversable) -> str:
-    """The file's text. Raises ValueError, which names the file, where it has none, and OSError. A device is refused:
-    /dev/zero has no end."""
+def read_object(path: Path | Traversable) -> dict[str, Any]:
+    """The object in a result file. Raises ValueError, which names the file, where there is none, and OSError. A device
+    is refused: /dev/zero has no end."""
     if isinstance(path, Path) and path.is_char_device():
         raise ValueError(f"{path} is not a result file: it is a device")
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a result file: {error}") from error
-
-
-def parse_json(path: Path | Traversable, text: str) -> dict[str, Any]:
-    """The object that is a result file's text. Raises ValueError, which names the file, where there is none."""
-    try:
-        content = json.loads(text)
-    except (RecursionError, ValueError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (RecursionError, ValueError) as error:  # UnicodeDecodeError is a ValueError
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a result file: it is not an object")

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks import gpu_stages, ledger, model_check, why
 from benchmarks.tables import peers, recordings, sweeps
 from benchmarks.tables.recordings import Recording, newest
-from vecadd.figures import Check, Figure, check_of_content, load_text, parse_json, read_fields, show_date
+from vecadd.figures import Check, Figure, check_of_content, read_fields, read_object, show_date
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
@@ -178,7 +178,7 @@ def _check_block(marker: re.Match[str]) -> str:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(CHECK_TABLES)}")
     if not path.is_file():
         raise ValueError(f"{marker['open'].strip()}: {path} is not a file of vecadd check")
-    check = check_of_content(path, parse_json(path, load_text(path)))
+    check = check_of_content(path, read_object(path))
     origin = (
         f"*`vecadd check` on {check.machine_type}, driver {check.meta['driver']}, "
         f"{show_date({'date': check.time, **check.vecadd})}: [all of it](../benchmarks/checks/{path.name}).*"

@@ -18,7 +18,7 @@ from vecadd.bench import machine
 from vecadd.bench.options import parse_sizes
 from vecadd.check import measure
 from vecadd.check.measure import DTYPE, GROUPS, SMALL, STREAMERS, Measured, expect, make_measured
-from vecadd.figures import Check, Figure, Run, load_text, parse_json, run_or_check
+from vecadd.figures import Check, Figure, Run, read_object, run_or_check
 from vecadd.model.limits import RECORDED
 from vecadd.tables import show_figure, show_size
 
@@ -77,7 +77,7 @@ def expect_from_run(run: Run, here: Info, measured: Measured) -> None:
 def read_expectations(path: Path) -> Run:
     """The run in a file of ``vecadd bench --json`` or ``vecadd check --json``, with the figures of a check; raises
     ValueError for any other file."""
-    run = run_or_check(path, parse_json(path, load_text(path)))
+    run = run_or_check(path, read_object(path))
     figures = _figures_of_check(run) if isinstance(run, Check) else _figures_of_bench(run)
     if not figures:
         raise ValueError(f"{path} has no figure to compare a machine with")
