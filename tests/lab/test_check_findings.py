@@ -325,19 +325,21 @@ def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, 
         expected.read_expectations(tmp_path / "bench.json")
 
 
-@pytest.mark.parametrize("best", range(3))
-def test_the_best_way_of_the_same_run_is_a_rows_figure(best: int) -> None:
-    timed = [Samples(numpy_add(), seconds=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
-    assert measure._best(1000, timed) == pytest.approx(12 * 1000 / 2e-3 / 1e9)
-
-
-def test_one_rounds_interval_is_the_fastest_ways_from_its_least_rate_to_its_greatest() -> None:
-    ways = [
-        Samples(numpy_add(), seconds=[1e-3 * each for each in range(1, 12)]),
-        Samples(numpy_add(), seconds=[1.0] * 3),
-    ]
-    assert measure._spread(1000, ways) == (pytest.approx(12e-6 / 10e-3), pytest.approx(12e-6 / 2e-3))
-    assert measure._spread(1000, [replace(ways[0], error="x"), ways[1]]) is None
+@pytest.mark.parametrize("best", range(2))
+@pytest.mark.parametrize("failed", [False, True])
+def test_the_best_ways_median_is_the_figure_with_its_deciles_unless_one_failed(best: int, failed: bool) -> None:
+    """Of a rate from the slowest to the quickest."""
+    way, slow = (Samples(numpy_add(), seconds=seconds) for seconds in ([1e-3 * at for at in range(1, 12)], [1.0] * 3))
+    if failed:
+        slow = replace(slow, error="wrong result")
+    measured = Measured()
+    for kind, what in (("host", "add 2^26"), ("launch", "call of add")):
+        measured.add_timed(kind, what, [slow, way] if best else [way, slow])
+    rate, seconds = measured.figures.values()
+    nbytes = 12 * 2**26 / 1e9
+    assert (rate.value, rate.error) == ((None, "numpy: wrong result") if failed else (nbytes / 6e-3, None))
+    assert rate.interval == (None if failed else pytest.approx((nbytes / 10e-3, nbytes / 2e-3)))
+    assert seconds.interval == (None if failed else pytest.approx((2e-3, 10e-3)))
 
 
 def test_a_row_that_has_failed_once_has_failed_whatever_a_later_round_gives() -> None:

@@ -167,6 +167,20 @@ class Measured:
             figure = replace(figure, rounds=rounds, value=median(rounds), interval=interval)
         self.figures[figure.name] = replace(figure, error=figure.error or error)
 
+    def add_timed(self, kind: str, what: str, timed: Sequence[Samples], gpu: int = 0) -> None:
+        """Records the fastest one's figure: its seconds, or the rate of an addition of the size that ``what`` names;
+        or the first error."""
+        error = next((f"{each.contestant.name}: {each.error}" for each in timed if each.error), None)
+        if error:
+            self.add(kind, what, None, error, gpu=gpu)
+            return
+        best = min(timed, key=lambda each: each.median)
+        value, low, high = best.median, *best.spread
+        if _unit_of(kind, what) == "GB/s":
+            nbytes = _bytes(*parse_sizes(what.removeprefix("add ")))
+            value, high, low = (nbytes / seconds / 1e9 for seconds in (value, low, high))
+        self.add(kind, what, value, None, (low, high), gpu=gpu)
+
     def add_probed(self, kind: str, found: Mapping[str, float], gpu: int) -> None:
         """Records the figures that a probe gave."""
         for what, key in PROBED[kind].items():
@@ -257,13 +271,11 @@ def _measure_host(measured: Measured, time: Time, gpu: int) -> None:
     n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
     limit = HostLimit()
     every = [contestants.host_add(), *(contestants.rung(name, HOST) for name in STREAMERS)]
-    timed = time(n, every, limit, 1)
-    measured.add("host", f"add {show_size(n)}", _best(n, timed), _error(timed), _spread(n, timed))
+    measured.add_timed("host", f"add {show_size(n)}", time(n, every, limit, 1))
     if limit.gbps:
         measured.probes["host"] = limit.gbps
-    timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], None, 1)
-    ours, theirs = timed
-    measured.add("host", f"add {show_size(SMALL)}", *_seconds(ours))
+    ours, theirs = time(SMALL, [contestants.host_add(), contestants.numpy_add()], None, 1)
+    measured.add_timed("host", f"add {show_size(SMALL)}", [ours])
     if not theirs.error:
         measured.probes["numpy"] = theirs.median
 
@@ -294,7 +306,7 @@ def _measure_device(measured: Measured, time: Time, gpu: int) -> None:
         if _bytes(n) <= most:
             sets = rotating_sets(_bytes(n), l2, int(most))
             timed = time(n, [contestants.rung("tuned", _memory_of(gpu))], None, sets)
-            measured.add("device", f"add {show_size(n)}", _best(n, timed), _error(timed), _spread(n, timed), gpu=gpu)
+            measured.add_timed("device", f"add {show_size(n)}", timed, gpu)
 
 
 def _measure_launch(measured: Measured, time: Time, gpu: int) -> None:
@@ -303,8 +315,7 @@ def _measure_launch(measured: Measured, time: Time, gpu: int) -> None:
     measured.add_probed("launch", seconds, gpu)
     if gpu:
         return  # the cost of a call is measured once, for the host
-    (timed,) = time(SMALL, [contestants.device_add()], None, 1)
-    measured.add("launch", "call of add", *_seconds(timed))
+    measured.add_timed("launch", "call of add", time(SMALL, [contestants.device_add()], None, 1))
 
 
 def _measure_pairs(measured: Measured, time: Time, gpu: int) -> None:
@@ -356,25 +367,3 @@ def _link_under_load(index: int) -> Gpu:
 
 def _bytes(n: int) -> int:
     return 3 * n * DTYPE.itemsize
-
-
-def _best(n: int, timed: Sequence[Samples]) -> float | None:
-    """GB/s of the fastest; None where one of them failed."""
-    return None if _error(timed) else _bytes(n) / min(each.median for each in timed) / 1e9
-
-
-def _spread(n: int, timed: Sequence[Samples]) -> Range | None:
-    """The fastest one's 10th and 90th percentile, GB/s."""
-    if _error(timed):
-        return None
-    quick, slow = min(timed, key=lambda each: each.median).spread
-    return _bytes(n) / slow / 1e9, _bytes(n) / quick / 1e9
-
-
-def _seconds(timed: Samples) -> tuple[float | None, str | None, Range | None]:
-    """Of one contestant, as `Measured.add` takes them: the median, the error, the spread."""
-    return (None, timed.error, None) if timed.error else (timed.median, None, timed.spread)
-
-
-def _error(timed: Sequence[Samples]) -> str | None:
-    return next((f"{each.contestant.name}: {each.error}" for each in timed if each.error), None)
