@@ -4,10 +4,10 @@
 #include <math.h>
 
 #include "base/dtype.h"
-#include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "host/add.h"
+#include "tests.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
@@ -43,8 +43,7 @@ add_slowly(const struct arrays *arrays, int threads, unsigned *fp_flags, struct 
     return result;
 }
 
-static void
-every_component_is_added_by_both(void)
+TEST(every_component_is_added_by_both)
 {
     struct status status;
     unsigned fp_flags = 99;
@@ -64,8 +63,7 @@ every_component_is_added_by_both(void)
     CHECK(double_faults() == 0 && live_now().device_blocks == 0);
 }
 
-static void
-any_alignment_and_order_gives_the_sum(void)
+TEST(any_alignment_and_order_gives_the_sum)
 {
     struct status status;
     unsigned fp_flags;
@@ -87,8 +85,7 @@ any_alignment_and_order_gives_the_sum(void)
 }
 
 /* By a clock that hardly moves the processor has added all that is left long before a first chunk would be back. */
-static void
-a_fast_processor_leaves_the_gpu_nothing(void)
+TEST(a_fast_processor_leaves_the_gpu_nothing)
 {
     struct status status;
     unsigned fp_flags;
@@ -103,8 +100,7 @@ a_fast_processor_leaves_the_gpu_nothing(void)
 }
 
 /* A transfer leaves its slots as its last chunks had them. */
-static void
-the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid(void)
+TEST(the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid)
 {
     struct status status;
     unsigned fp_flags;
@@ -148,8 +144,7 @@ add_from_nothing(struct status *status)
     return result;
 }
 
-static void
-every_failure_is_told_or_made_good_and_leaves_nothing(void)
+TEST(every_failure_is_told_or_made_good_and_leaves_nothing)
 {
     static const struct {
         const char *call;
@@ -166,16 +161,4 @@ every_failure_is_told_or_made_good_and_leaves_nothing(void)
     CHECK(cudaGetLastError() == cudaSuccess);
     transfer_release();
     arrays_free(&failing);
-}
-
-int
-main(void)
-{
-    setenv("VECADD_NUM_THREADS", "3", 1);
-    RUN(every_component_is_added_by_both);
-    RUN(any_alignment_and_order_gives_the_sum);
-    RUN(a_fast_processor_leaves_the_gpu_nothing);
-    RUN(the_gpu_has_its_share_after_a_transfer_and_after_a_hybrid);
-    RUN(every_failure_is_told_or_made_good_and_leaves_nothing);
-    return check_report();
 }

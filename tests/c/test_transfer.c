@@ -5,9 +5,9 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "check.h"
 #include "double.h"
 #include "failures.h"
+#include "tests.h"
 #include "transfer_arrays.h"
 
 enum { MIB = 1 << 20 };
@@ -16,8 +16,7 @@ enum { MIB = 1 << 20 };
 static const struct transfer_options by_copies = {.way = TRANSFER_COPIES};
 
 /* What is small and pinned is read in place, unless copies are asked for. */
-static void
-pinned_memory_is_added_in_every_way(void)
+TEST(pinned_memory_is_added_in_every_way)
 {
     struct status status;
     unsigned fp_flags = 99;
@@ -64,8 +63,7 @@ add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
     arrays_free(&arrays);
 }
 
-static void
-registered_memory_is_pinned_where_it_is_one_piece(void)
+TEST(registered_memory_is_pinned_where_it_is_one_piece)
 {
     enum { BYTES = 4096 * sizeof(float) };
     const enum transfer_way ways[] = {TRANSFER_BEST, TRANSFER_COPIES};
@@ -79,8 +77,7 @@ registered_memory_is_pinned_where_it_is_one_piece(void)
     }
 }
 
-static void
-a_part_of_pinned_memory_is_pinned(void)
+TEST(a_part_of_pinned_memory_is_pinned)
 {
     struct status status;
     char *memory = NULL;
@@ -93,8 +90,7 @@ a_part_of_pinned_memory_is_pinned(void)
 }
 
 /* Long enough for chunks that would go on growing, if nothing stopped them at 16 MiB. */
-static void
-chunks_stop_growing(void)
+TEST(chunks_stop_growing)
 {
     struct status status;
     unsigned fp_flags;
@@ -104,8 +100,7 @@ chunks_stop_growing(void)
     arrays_free(&arrays);
 }
 
-static void
-any_legal_order_gives_the_sum(void)
+TEST(any_legal_order_gives_the_sum)
 {
     struct status status;
     unsigned fp_flags;
@@ -122,8 +117,7 @@ any_legal_order_gives_the_sum(void)
     }
 }
 
-static void
-a_small_transfer_takes_little(void)
+TEST(a_small_transfer_takes_little)
 {
     struct status status;
     unsigned fp_flags;
@@ -133,8 +127,7 @@ a_small_transfer_takes_little(void)
     arrays_free(&arrays);
 }
 
-static void
-a_release_frees_all_and_the_next_transfer_starts_again(void)
+TEST(a_release_frees_all_and_the_next_transfer_starts_again)
 {
     struct status status;
     unsigned fp_flags;
@@ -152,8 +145,7 @@ a_release_frees_all_and_the_next_transfer_starts_again(void)
     }
 }
 
-static void
-what_cannot_be_made_is_not_counted(void)
+TEST(what_cannot_be_made_is_not_counted)
 {
     struct status status;
     unsigned fp_flags;
@@ -182,8 +174,7 @@ nothing_is_left_to_do(void *context, size_t token, void *stream)
 }
 
 /* A release that waited for the transfer would wait for itself: the alarm ends the test then. */
-static void
-a_release_leaves_the_ring_of_a_transfer_that_runs(void)
+TEST(a_release_leaves_the_ring_of_a_transfer_that_runs)
 {
     struct status status;
     unsigned fp_flags;
@@ -224,8 +215,7 @@ release_again_and_again(void *argument)
     return NULL;
 }
 
-static void
-threads_take_turns(void)
+TEST(threads_take_turns)
 {
     pthread_t threads[4];
     int pinned[3] = {0, 7, 2};
@@ -270,8 +260,7 @@ transfer_from_nothing(struct status *status)
     return result;
 }
 
-static void
-every_failure_is_told_and_leaves_nothing(void)
+TEST(every_failure_is_told_and_leaves_nothing)
 {
     static const char *const calls[] = {
         "cuPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
@@ -300,22 +289,4 @@ every_failure_is_told_and_leaves_nothing(void)
     failing = arrays_new(COMPONENT_I32, 5 * MIB / 8 / sizeof(int32_t) + 5, 0);
     CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
     arrays_free(&failing);
-}
-
-int
-main(void)
-{
-    setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
-    RUN(pinned_memory_is_added_in_every_way);
-    RUN(registered_memory_is_pinned_where_it_is_one_piece);
-    RUN(a_part_of_pinned_memory_is_pinned);
-    RUN(chunks_stop_growing);
-    RUN(any_legal_order_gives_the_sum);
-    RUN(a_small_transfer_takes_little);
-    RUN(a_release_frees_all_and_the_next_transfer_starts_again);
-    RUN(what_cannot_be_made_is_not_counted);
-    RUN(a_release_leaves_the_ring_of_a_transfer_that_runs);
-    RUN(threads_take_turns);
-    RUN(every_failure_is_told_and_leaves_nothing);
-    return check_report();
 }

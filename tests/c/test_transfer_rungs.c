@@ -3,11 +3,11 @@
  */
 #include <cuda_runtime_api.h>
 
-#include "check.h"
 #include "double.h"
 #include "failures.h"
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
+#include "tests.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
@@ -70,8 +70,7 @@ run_rung(struct status *status)
 }
 
 /* A kernel that accumulates, and a timeline: each has calls of its own. */
-static void
-sums_that_are_cleared_and_timelines_fail_cleanly(void)
+TEST(sums_that_are_cleared_and_timelines_fail_cleanly)
 {
     static const char *const calls[] = {"cudaMemsetAsync", "cudaEventCreate", "cudaEventRecord", "cudaEventSynchronize",
                                         "cudaEventElapsedTime"};
@@ -92,8 +91,7 @@ sums_that_are_cleared_and_timelines_fail_cleanly(void)
     }
 }
 
-static void
-streams2_tells_of_a_failed_wait(void)
+TEST(streams2_tells_of_a_failed_wait)
 {
     failing = arrays_new(COMPONENT_F32, 1000, 7);
     failing_rung = rung_named("streams2");
@@ -102,8 +100,7 @@ streams2_tells_of_a_failed_wait(void)
 }
 
 /* What is timed of the chunks changes neither the sum nor how a failure ends. */
-static void
-chunks_add_whatever_of_them_is_timed(void)
+TEST(chunks_add_whatever_of_them_is_timed)
 {
     static const char *const calls[] = {"cudaDeviceGetAttribute", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
                                         "cudaLaunchKernel",       "cudaEventCreate",         "cudaEventRecord",
@@ -121,14 +118,4 @@ chunks_add_whatever_of_them_is_timed(void)
     }
     failing_timed = 0;
     arrays_free(&failing);
-}
-
-int
-main(void)
-{
-    setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
-    RUN(sums_that_are_cleared_and_timelines_fail_cleanly);
-    RUN(streams2_tells_of_a_failed_wait);
-    RUN(chunks_add_whatever_of_them_is_timed);
-    return check_report();
 }

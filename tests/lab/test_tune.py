@@ -252,15 +252,6 @@ def test_info_tells_of_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line in str(found) for line in found.tuned)
 
 
-def test_the_builds_configs_begin_with_small_additions_and_are_whole_warps(device: int) -> None:
-    found = _core.device_launch_configs(device)
-    assert found["source"] in ("shipped", "inherited")
-    assert found["rows"] == found["shipped"]
-    assert found["rows"][0][0] == 0
-    assert [row[0] for row in found["rows"]] == sorted({row[0] for row in found["rows"]})
-    assert all(row[1] % 32 == 0 for row in found["rows"])
-
-
 def test_additions_go_by_the_file_that_was_there_when_the_gpu_was_first_used(device: int, child: Any) -> None:
     code = (
         "import numpy as np, vecadd; x = vecadd.to_device(np.ones(5)); print(vecadd.explain(x, x).tuned)\n"
