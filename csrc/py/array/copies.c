@@ -49,10 +49,10 @@ static int
 write_out(struct device_array *self, void *stream, PyArrayObject *out)
 {
     struct module_state *state = state_of(self);
-    PyObject *from = self->contiguous ? Py_NewRef((PyObject *)self) : device_array_copy(self, NULL);
+    OWNED PyObject *from = self->contiguous ? Py_NewRef((PyObject *)self) : device_array_copy(self, NULL);
     if (!from)
         return -1;
-    PyArrayObject *to = (PyArrayObject *)Py_NewRef((PyObject *)out);
+    OWNED PyArrayObject *to = (PyArrayObject *)Py_NewRef((PyObject *)out);
     bool direct = PyArray_IS_C_CONTIGUOUS(out) && PyArray_ISBEHAVED(out);
     if (!direct) {
         Py_DECREF(to);
@@ -61,8 +61,6 @@ write_out(struct device_array *self, void *stream, PyArrayObject *out)
     int failed = to ? copy_out(state, (struct device_array *)from, stream, to) : -1;
     if (!failed && !direct)
         failed = PyArray_CopyInto(out, to);
-    Py_XDECREF((PyObject *)to);
-    Py_DECREF(from);
     return failed;
 }
 
@@ -86,7 +84,7 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:numpy", names, &out, &stream_object) ||
         (!Py_IsNone(stream_object) && stream_from_object(state, stream_object, &stream) < 0))
         return NULL;
-    PyArray_Descr *dtype = dtype_descr(state, self->dtype);
+    OWNED PyArray_Descr *dtype = dtype_descr(state, self->dtype);
     if (!dtype)
         return NULL;
     deferred_release_sweep();
@@ -96,7 +94,6 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
         array = PyArray_Empty(self->ndim, self->shape, dtype, 0);
     } else if (check_out(self, out, dtype) == 0)
         array = Py_NewRef(out);
-    Py_DECREF((PyObject *)dtype);
     if (array && write_out(self, stream, (PyArrayObject *)array) < 0)
         Py_CLEAR(array);
     return array;
@@ -118,12 +115,9 @@ device_array_truth(PyObject *Py_UNUSED(self))
 PyObject *
 device_array_reduce(struct device_array *self, PyObject *Py_UNUSED(none))
 {
-    PyObject *to_device = imported("vecadd", "to_device");
-    PyObject *array = to_device ? PyObject_CallMethod((PyObject *)self, "numpy", NULL) : NULL;
-    PyObject *reduced = array ? Py_BuildValue("(O(O))", to_device, array) : NULL;
-    Py_XDECREF(array);
-    Py_XDECREF(to_device);
-    return reduced;
+    OWNED PyObject *to_device = imported("vecadd", "to_device");
+    OWNED PyObject *array = to_device ? PyObject_CallMethod((PyObject *)self, "numpy", NULL) : NULL;
+    return array ? Py_BuildValue("(O(O))", to_device, array) : NULL;
 }
 
 PyObject *
@@ -173,14 +167,12 @@ bits_view(struct device_array *self)
 static PyObject *
 gather(struct device_array *self, PyObject *copy)
 {
-    PyObject *bits = bits_view(self), *out = bits_view((struct device_array *)copy), *zero = PyLong_FromLong(0);
-    PyObject *sum = bits && out && zero ? add_objects(state_of(self), bits, zero, out) : NULL;
-    Py_XDECREF(zero);
-    Py_XDECREF(out);
-    Py_XDECREF(bits);
+    OWNED PyObject *bits = bits_view(self);
+    OWNED PyObject *out = bits_view((struct device_array *)copy);
+    OWNED PyObject *zero = PyLong_FromLong(0);
+    OWNED PyObject *sum = bits && out && zero ? add_objects(state_of(self), bits, zero, out) : NULL;
     if (!sum)
         Py_CLEAR(copy);
-    Py_XDECREF(sum);
     return copy;
 }
 
@@ -189,18 +181,15 @@ device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
 {
     struct module_state *state = state_of(self);
     const struct later_stream home = device_array_later(self);
-    PyObject *copy = device_array_new(state, self->device, &home, self->dtype, self->ndim, self->shape, NULL);
+    OWNED PyObject *copy = device_array_new(state, self->device, &home, self->dtype, self->ndim, self->shape, NULL);
     if (!copy)
         return NULL;
     if (!self->contiguous)
-        return gather(self, copy);
+        return gather(self, hand_out(&copy));
     struct status status;
     int failed = WITHOUT_GIL(device_copy(self->device, home.stream, COPY_WITHIN, ((struct device_array *)copy)->data,
                                          self->data, device_array_nbytes(self), &status));
-    if (!failed)
-        return copy;
-    Py_DECREF(copy);
-    return status_raise(state, &status);
+    return failed ? status_raise(state, &status) : hand_out(&copy);
 }
 
 /* to_device: a copy of any array in the memory of a GPU. */
@@ -224,18 +213,15 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
 static PyObject *
 copy_of(struct module_state *state, int device, enum dtype dtype, PyArrayObject *source)
 {
-    PyObject *copy = device_array_new(state, device, &(struct later_stream){0}, dtype, PyArray_NDIM(source),
-                                      PyArray_DIMS(source), NULL);
+    OWNED PyObject *copy = device_array_new(state, device, &(struct later_stream){0}, dtype, PyArray_NDIM(source),
+                                            PyArray_DIMS(source), NULL);
     if (!copy)
         return NULL;
     const struct device_array *array = (const struct device_array *)copy;
     struct status status;
     int failed = WITHOUT_GIL(
         device_copy(device, NULL, COPY_IN, array->data, PyArray_DATA(source), device_array_nbytes(array), &status));
-    if (!failed)
-        return copy;
-    Py_DECREF(copy);
-    return status_raise(state, &status);
+    return failed ? status_raise(state, &status) : hand_out(&copy);
 }
 
 static PyObject *
@@ -251,7 +237,7 @@ static PyObject *
 copy_from_host(struct module_state *state, PyObject *object, int device)
 {
     /* PyArray_FromAny would leave the byte order as it is. */
-    PyArrayObject *array = (PyArrayObject *)PyArray_CheckFromAny(
+    OWNED PyArrayObject *array = (PyArrayObject *)PyArray_CheckFromAny(
         object, NULL, 0, 0, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, NULL);
     PyObject *result = NULL;
     if (!array)
@@ -261,7 +247,6 @@ copy_from_host(struct module_state *state, PyObject *object, int device)
         dtype_refuse("x", (PyObject *)PyArray_DESCR(array));
     else
         result = copy_of(state, device, (enum dtype)dtype, array);
-    Py_DECREF(array);
     return result;
 }
 
@@ -338,21 +323,18 @@ pinned_capsule(struct module_state *state, size_t bytes)
     return capsule;
 }
 
-/* Takes the reference to dtype. */
 static PyObject *
 pinned_array(struct module_state *state, int ndim, const Py_ssize_t *shape, PyArray_Descr *dtype)
 {
     Py_ssize_t bytes = count_bytes(ndim, shape, (size_t)PyDataType_ELSIZE(dtype));
-    PyObject *capsule = bytes < 0 ? NULL : pinned_capsule(state, (size_t)bytes);
-    if (!capsule) {
-        Py_DECREF((PyObject *)dtype);
+    OWNED PyObject *capsule = bytes < 0 ? NULL : pinned_capsule(state, (size_t)bytes);
+    if (!capsule)
         return NULL;
-    }
-    void *memory = PyCapsule_GetPointer(capsule, capsule_name);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, memory, NPY_ARRAY_CARRAY, NULL);
-    if (!array)
-        Py_DECREF(capsule);
-    else if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) < 0) /* takes the capsule in either case */
+    Py_INCREF(
+        (PyObject *)dtype); /* PyArray_NewFromDescr takes the reference, and PyArray_SetBaseObject the capsule's */
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL,
+                                           PyCapsule_GetPointer(capsule, capsule_name), NPY_ARRAY_CARRAY, NULL);
+    if (array && PyArray_SetBaseObject((PyArrayObject *)array, hand_out(&capsule)) < 0)
         Py_CLEAR(array);
     return array;
 }
@@ -361,10 +343,8 @@ pinned_array(struct module_state *state, int ndim, const Py_ssize_t *shape, PyAr
 static int
 read_shape(PyObject *object, Py_ssize_t *shape)
 {
-    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
-    int ndim = tuple ? sizes_of_tuple(tuple, "shape", shape) : -1;
-    Py_XDECREF(tuple);
-    return ndim;
+    OWNED PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    return tuple ? sizes_of_tuple(tuple, "shape", shape) : -1;
 }
 
 const char empty_pinned_doc[] = PyDoc_STR(
@@ -387,7 +367,7 @@ py_empty_pinned(PyObject *module, PyObject *arguments, PyObject *keywords)
     static char *names[] = {"shape", "dtype", NULL};
     struct module_state *state = PyModule_GetState(module);
     PyObject *shape_object;
-    PyArray_Descr *dtype = NULL;
+    OWNED PyArray_Descr *dtype = NULL;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O&:empty_pinned", names, &shape_object,
                                      PyArray_DescrConverter, &dtype))
         return NULL;
@@ -400,6 +380,5 @@ py_empty_pinned(PyObject *module, PyObject *arguments, PyObject *keywords)
         return pinned_array(state, ndim, shape, dtype);
     if (ndim >= 0)
         dtype_refuse("the array", (PyObject *)dtype);
-    Py_DECREF((PyObject *)dtype);
     return NULL;
 }

@@ -20,19 +20,16 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
 {
     /* The interface names the legacy default stream 1; 0 is not allowed. */
     void *home = device_array_home(self);
-    PyObject *stream = home ? PyLong_FromVoidPtr(home) : PyLong_FromLong(1);
-    PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
-    PyObject *data = PyLong_FromVoidPtr(self->data);
-    PyObject *strides = self->contiguous ? Py_NewRef(Py_None) : tuple_of_sizes(self->ndim, device_array_strides(self));
+    OWNED PyObject *stream = home ? PyLong_FromVoidPtr(home) : PyLong_FromLong(1);
+    OWNED PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
+    OWNED PyObject *data = PyLong_FromVoidPtr(self->data);
+    OWNED PyObject *strides =
+        self->contiguous ? Py_NewRef(Py_None) : tuple_of_sizes(self->ndim, device_array_strides(self));
     PyObject *interface = NULL;
     if (stream && shape && data && strides)
         interface =
             Py_BuildValue("{s:O,s:s,s:(OO),s:O,s:i,s:O}", "shape", shape, "typestr", dtype_table[self->dtype].typestr,
                           "data", data, Py_False, "strides", strides, "version", 3, "stream", stream);
-    Py_XDECREF(stream);
-    Py_XDECREF(shape);
-    Py_XDECREF(data);
-    Py_XDECREF(strides);
     return interface;
 }
 
@@ -236,16 +233,14 @@ export_on_host(struct device_array *self, PyObject *max_version, int asked)
     if (asked == 0)
         return PyErr_Format(PyExc_BufferError,
                             "a DeviceArray is given to the host by a copy, which copy=False rules out");
-    PyObject *array = PyObject_CallMethod((PyObject *)self, "numpy", NULL);
-    PyObject *method = array ? PyObject_GetAttrString(array, "__dlpack__") : NULL;
-    PyObject *nothing = PyTuple_New(0), *keywords = PyDict_New(), *capsule = NULL;
+    OWNED PyObject *array = PyObject_CallMethod((PyObject *)self, "numpy", NULL);
+    OWNED PyObject *method = array ? PyObject_GetAttrString(array, "__dlpack__") : NULL;
+    OWNED PyObject *nothing = PyTuple_New(0);
+    OWNED PyObject *keywords = PyDict_New();
+    PyObject *capsule = NULL;
     if (method && nothing && keywords &&
         (Py_IsNone(max_version) || PyDict_SetItemString(keywords, "max_version", max_version) == 0))
         capsule = PyObject_Call(method, nothing, keywords);
-    Py_XDECREF(array);
-    Py_XDECREF(method);
-    Py_XDECREF(nothing);
-    Py_XDECREF(keywords);
     return capsule;
 }
 
@@ -315,7 +310,7 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         return status_raise(state_of(self), &status);
 
     const bool copies = asked == true;
-    PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
+    OWNED PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
     if (!made)
         return NULL;
     struct device_array *array = (struct device_array *)made;
@@ -325,7 +320,6 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         ordered && array->size ? lend_to(array, stream, copies, &after) : (after.stream = device_array_home(array), 0);
     PyObject *capsule = lent < 0 ? NULL : capsule_make(array, &after, versioned, copies);
     later_stream_clear(&after);
-    Py_DECREF(made);
     return capsule;
 }
 
@@ -410,10 +404,9 @@ make_like(const struct dl_tensor *like)
     if (device_find(&device, &status) < 0)
         return status_raise(state, &status);
     deferred_release_sweep();
-    PyObject *array = device_array_new(state, device, &(struct later_stream){0}, dtype, like->ndim, like->shape, NULL);
-    struct dl_managed_tensor *made = array ? device_array_lend((struct device_array *)array) : NULL;
-    Py_XDECREF(array);
-    return made;
+    OWNED PyObject *array =
+        device_array_new(state, device, &(struct later_stream){0}, dtype, like->ndim, like->shape, NULL);
+    return array ? device_array_lend((struct device_array *)array) : NULL;
 }
 
 /* Hands the exception on by its type's name and its words. */
@@ -422,14 +415,12 @@ report(void *context, void (*set_error)(void *context, const char *kind, const c
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL, *text = value ? PyObject_Str(value) : NULL;
-    PyObject *kind = name ? PyUnicode_AsUTF8String(name) : NULL, *message = text ? PyUnicode_AsUTF8String(text) : NULL;
+    OWNED PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
+    OWNED PyObject *text = value ? PyObject_Str(value) : NULL;
+    OWNED PyObject *kind = name ? PyUnicode_AsUTF8String(name) : NULL;
+    OWNED PyObject *message = text ? PyUnicode_AsUTF8String(text) : NULL;
     PyErr_Clear();
     set_error(context, kind ? PyBytes_AsString(kind) : "RuntimeError", message ? PyBytes_AsString(message) : "");
-    Py_XDECREF(kind);
-    Py_XDECREF(message);
-    Py_XDECREF(name);
-    Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);

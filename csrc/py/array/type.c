@@ -22,16 +22,15 @@ all_are_operands(struct module_state *state, PyObject *operands)
 static PyObject *
 refuse_ufunc(PyObject *ufunc, PyObject *method)
 {
-    PyObject *name = PyObject_GetAttrString(ufunc, "__name__");
-    PyObject *called = PyUnicode_CompareWithASCIIString(method, "__call__") == 0 ? PyUnicode_FromString("")
-                                                                                 : PyUnicode_FromFormat(".%U", method);
+    OWNED PyObject *name = PyObject_GetAttrString(ufunc, "__name__");
+    OWNED PyObject *called = PyUnicode_CompareWithASCIIString(method, "__call__") == 0
+                                 ? PyUnicode_FromString("")
+                                 : PyUnicode_FromFormat(".%U", method);
     if (name && called)
         PyErr_Format(PyExc_TypeError,
                      "numpy.%S%U takes no vecadd.DeviceArray, numpy.add alone does: copy it to the host with its "
                      "numpy(), or hand it to another library (torch.from_dlpack, cupy.asarray)",
                      name, called);
-    Py_XDECREF(called);
-    Py_XDECREF(name);
     return NULL;
 }
 
@@ -39,10 +38,8 @@ static PyObject *
 add(PyTypeObject *type, PyObject *operands, PyObject *keywords)
 {
     PyObject *module = PyType_GetModule(type);
-    PyObject *function = module ? PyObject_GetAttrString(module, "add") : NULL;
-    PyObject *sum = function ? PyObject_Call(function, operands, keywords) : NULL;
-    Py_XDECREF(function);
-    return sum;
+    OWNED PyObject *function = module ? PyObject_GetAttrString(module, "add") : NULL;
+    return function ? PyObject_Call(function, operands, keywords) : NULL;
 }
 
 static PyObject *
@@ -54,7 +51,7 @@ device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords)
         return PyErr_Format(PyExc_TypeError,
                             "__array_ufunc__() takes a ufunc, the name of its method and the operands");
     PyObject *ufunc = PyTuple_GetItem(arguments, 0), *method = PyTuple_GetItem(arguments, 1);
-    PyObject *operands = PyTuple_GetSlice(arguments, 2, PyTuple_Size(arguments));
+    OWNED PyObject *operands = PyTuple_GetSlice(arguments, 2, PyTuple_Size(arguments));
     const int taken = operands ? all_are_operands(state, operands) : -1;
     PyObject *result = NULL;
     if (taken == 0)
@@ -63,7 +60,6 @@ device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords)
         result = ufunc == state->numpy_add && PyUnicode_CompareWithASCIIString(method, "__call__") == 0
                      ? add(type, operands, keywords)
                      : refuse_ufunc(ufunc, method);
-    Py_XDECREF(operands);
     return result;
 }
 
@@ -247,9 +243,8 @@ device_array_make_type(PyObject *module)
         .slots = slots,
     };
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    PyObject *table = type ? device_array_exchange_table((PyTypeObject *)type) : NULL;
+    OWNED PyObject *table = type ? device_array_exchange_table((PyTypeObject *)type) : NULL;
     if (type && (!table || PyObject_SetAttrString(type, DL_EXCHANGE_ATTRIBUTE, table) < 0))
         Py_CLEAR(type);
-    Py_XDECREF(table);
     return (PyTypeObject *)type;
 }

@@ -113,10 +113,8 @@ subscript_by_tuple(struct device_array *self, PyObject *key)
 PyObject *
 device_array_subscript(struct device_array *self, PyObject *key)
 {
-    PyObject *tuple = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    PyObject *view = tuple ? subscript_by_tuple(self, tuple) : NULL;
-    Py_XDECREF(tuple);
-    return view;
+    OWNED PyObject *tuple = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+    return tuple ? subscript_by_tuple(self, tuple) : NULL;
 }
 
 PyObject *
@@ -131,10 +129,8 @@ device_array_iterate(struct device_array *self)
 PyObject *
 device_array_item(struct device_array *self, Py_ssize_t index)
 {
-    PyObject *key = PyLong_FromSsize_t(index);
-    PyObject *view = key ? device_array_subscript(self, key) : NULL;
-    Py_XDECREF(key);
-    return view;
+    OWNED PyObject *key = PyLong_FromSsize_t(index);
+    return key ? device_array_subscript(self, key) : NULL;
 }
 
 static bool
@@ -155,11 +151,10 @@ device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
     if (!value || Py_TYPE(value) != Py_TYPE((PyObject *)self))
         return refuse(PyExc_TypeError, "the elements of a DeviceArray change by vecadd.add(a, b, out=x[key]) and "
                                        "x[key] += y only");
-    PyObject *view = device_array_subscript(self, key);
+    OWNED PyObject *view = device_array_subscript(self, key);
     if (!view)
         return -1;
     bool same = are_same((struct device_array *)view, (struct device_array *)value);
-    Py_DECREF(view);
     if (same)
         return 0;
     return refuse(PyExc_TypeError, "elements are not copied by an assignment to a DeviceArray: write a sum by "
@@ -173,9 +168,8 @@ read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *sha
     PyObject *given = arguments;
     if (PyTuple_Size(arguments) == 1 && !PyIndex_Check(PyTuple_GetItem(arguments, 0)))
         given = PyTuple_GetItem(arguments, 0);
-    PyObject *tuple = PySequence_Tuple(given);
+    OWNED PyObject *tuple = PySequence_Tuple(given);
     int ndim = tuple ? sizes_of_tuple(tuple, "shape", shape) : -1;
-    Py_XDECREF(tuple);
     size_t known = 1, elements;
     int unknown = -1;
     bool wrong = false;
@@ -213,11 +207,11 @@ device_array_reshape(struct device_array *self, PyObject *arguments)
 {
     Py_ssize_t shape[MAX_DIMENSIONS];
     int ndim = read_shape(self, arguments, shape);
-    PyObject *base = ndim < 0 ? NULL : self->contiguous ? Py_NewRef((PyObject *)self) : device_array_copy(self, NULL);
+    OWNED PyObject *base = ndim < 0           ? NULL
+                           : self->contiguous ? Py_NewRef((PyObject *)self)
+                                              : device_array_copy(self, NULL);
     if (!base)
         return NULL;
     struct device_array *array = (struct device_array *)base;
-    PyObject *view = device_array_view(array, array->dtype, array->data, ndim, shape, NULL);
-    Py_DECREF(base);
-    return view;
+    return device_array_view(array, array->dtype, array->data, ndim, shape, NULL);
 }

@@ -26,34 +26,28 @@ optional_attribute(PyObject *object, PyObject *name, PyObject **value)
 int
 has_attribute(PyObject *object, PyObject *name)
 {
-    PyObject *value = PyObject_GetAttr(object, name);
+    OWNED PyObject *value = PyObject_GetAttr(object, name);
     if (!value)
         return clear_refusal();
-    Py_DECREF(value);
     return 1;
 }
 
 PyObject *
 imported(const char *module, const char *name)
 {
-    PyObject *found = PyImport_ImportModule(module);
-    PyObject *value = found ? PyObject_GetAttrString(found, name) : NULL;
-    Py_XDECREF(found);
-    return value;
+    OWNED PyObject *found = PyImport_ImportModule(module);
+    return found ? PyObject_GetAttrString(found, name) : NULL;
 }
 
 PyObject *
 call_imported(const char *module, const char *function, const char *format, ...)
 {
     va_list given;
-    PyObject *called = imported(module, function);
+    OWNED PyObject *called = imported(module, function);
     va_start(given, format);
-    PyObject *arguments = called ? Py_VaBuildValue(format, given) : NULL;
+    OWNED PyObject *arguments = called ? Py_VaBuildValue(format, given) : NULL;
     va_end(given);
-    PyObject *result = arguments ? PyObject_CallObject(called, arguments) : NULL;
-    Py_XDECREF(arguments);
-    Py_XDECREF(called);
-    return result;
+    return arguments ? PyObject_CallObject(called, arguments) : NULL;
 }
 
 /* NULL: vecadd.DeviceLostError, which is in the module's state. */

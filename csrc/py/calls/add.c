@@ -66,14 +66,12 @@ call_host_tensors(const char *function, const struct library *library, const str
 {
     static const char *const choices[] = {
         [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
-    PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
-                                             : PyUnicode_FromFormat("cuda:%d", arguments->device);
+    OWNED PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
+                                                   : PyUnicode_FromFormat("cuda:%d", arguments->device);
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
-    PyObject *result = device ? call_imported("vecadd.interop.host_tensors", function, "(OOOOO)", library->object,
-                                              arguments->objects[ROLE_A], arguments->objects[ROLE_B], out, device)
-                              : NULL;
-    Py_XDECREF(device);
-    return result;
+    return device ? call_imported("vecadd.interop.host_tensors", function, "(OOOOO)", library->object,
+                                  arguments->objects[ROLE_A], arguments->objects[ROLE_B], out, device)
+                  : NULL;
 }
 
 /* Puts the memory of a new host sum, whose reference it takes, into the plan; NULL too where there is no sum. */
@@ -156,7 +154,7 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
 static PyObject *
 copied(struct module_state *state, PyObject *operand, PyArray_Descr *dtype, const struct addition *addition)
 {
-    PyArrayObject *from = (PyArrayObject *)Py_NewRef(operand);
+    OWNED PyArrayObject *from = (PyArrayObject *)Py_NewRef(operand);
     if (!PyArray_Check(operand)) {
         Py_DECREF(operand);
         from = (PyArrayObject *)PyArray_FromAny(operand, (PyArray_Descr *)Py_NewRef((PyObject *)dtype), 0, 0, 0, NULL);
@@ -164,11 +162,10 @@ copied(struct module_state *state, PyObject *operand, PyArray_Descr *dtype, cons
     if (!from || (addition->ndim && PyArray_ISCARRAY_RO(from) && PyArray_TYPE(from) == dtype->type_num &&
                   dtype_of_descr(state, PyArray_DESCR(from)) >= 0 && PyArray_NDIM(from) == addition->ndim &&
                   PyArray_CompareLists(PyArray_DIMS(from), addition->shape, addition->ndim)))
-        return (PyObject *)from;
+        return Py_XNewRef((PyObject *)from);
     PyObject *copy = PyArray_Empty(addition->ndim, addition->shape, (PyArray_Descr *)Py_NewRef((PyObject *)dtype), 0);
     if (copy && PyArray_CopyInto((PyArrayObject *)copy, from) < 0)
         Py_CLEAR(copy);
-    Py_DECREF((PyObject *)from);
     return copy;
 }
 
@@ -181,9 +178,9 @@ add_copies(struct module_state *state, PyObject *out, struct prepared_call *call
     if (plan->n == 0) /* the GPU has to be there; NumPy converts an operand of one element, and may warn of it */
         return add_run(state, plan) < 0 ? NULL
                                         : PyObject_CallFunctionObjArgs(state->numpy_add, given[0], given[1], out, NULL);
-    PyObject *a = copied(state, given[0], call->descr, &call->addition);
-    PyObject *b = a ? copied(state, given[1], call->descr, &call->addition) : NULL;
-    PyObject *sum = b ? make_layout_sum(state, call) : NULL;
+    OWNED PyObject *a = copied(state, given[0], call->descr, &call->addition);
+    OWNED PyObject *b = a ? copied(state, given[1], call->descr, &call->addition) : NULL;
+    OWNED PyObject *sum = b ? make_layout_sum(state, call) : NULL;
     if (sum) {
         const struct batch_add run = {PyArray_DATA((PyArrayObject *)a), PyArray_DATA((PyArrayObject *)b), plan->c,
                                       plan->n, plan->component};
@@ -196,9 +193,6 @@ add_copies(struct module_state *state, PyObject *out, struct prepared_call *call
             result = out ? call_imported("numpy", "copyto", "(OO)", out, sum)
                          : PyArray_Return((PyArrayObject *)Py_NewRef(sum));
     }
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    Py_XDECREF(sum);
     if (!result || !out)
         return result;
     Py_DECREF(result); /* numpy.copyto's None */
@@ -213,12 +207,10 @@ call_library(struct module_state *state, const char *method, const struct librar
     if (arguments->stream && stream_from_object(state, arguments->stream, &handle) < 0)
         return NULL;
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
-    PyObject *stream = arguments->stream ? PyLong_FromVoidPtr(handle) : Py_NewRef(Py_None);
-    PyObject *result = stream ? PyObject_CallMethod(library->object, method, "OOOO", arguments->objects[ROLE_A],
-                                                    arguments->objects[ROLE_B], out, stream)
-                              : NULL;
-    Py_XDECREF(stream);
-    return result;
+    OWNED PyObject *stream = arguments->stream ? PyLong_FromVoidPtr(handle) : Py_NewRef(Py_None);
+    return stream ? PyObject_CallMethod(library->object, method, "OOOO", arguments->objects[ROLE_A],
+                                        arguments->objects[ROLE_B], out, stream)
+                  : NULL;
 }
 
 static PyObject *

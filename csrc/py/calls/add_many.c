@@ -39,26 +39,21 @@ out_has_sums_dtype(PyObject *const values[ROLE_COUNT])
         if (!PyArray_CheckExact(values[role]))
             return 0;
     PyArrayObject *operands[] = {(PyArrayObject *)values[ROLE_A], (PyArrayObject *)values[ROLE_B]};
-    PyArray_Descr *sum = PyArray_ResultType(ROLE_OUT, operands, 0, NULL);
+    OWNED PyArray_Descr *sum = PyArray_ResultType(ROLE_OUT, operands, 0, NULL);
     if (!sum)
         return clear_refusal();
     const int type = PyArray_TYPE((PyArrayObject *)values[ROLE_OUT]);
-    const bool has = (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISOBJECT(type)) &&
-                     PyArray_EquivTypes(sum, PyArray_DESCR((PyArrayObject *)values[ROLE_OUT]));
-    Py_DECREF((PyObject *)sum);
-    return has;
+    return (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISOBJECT(type)) &&
+           PyArray_EquivTypes(sum, PyArray_DESCR((PyArrayObject *)values[ROLE_OUT]));
 }
 
 /* numpy.add with where=False: 1 us for a small pair, and a pass over a large one. */
 static PyObject *
 add_nowhere(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {
-    PyObject *positional = PyTuple_Pack(ROLE_COUNT, values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
-    PyObject *keywords = Py_BuildValue("{s:O}", "where", Py_False);
-    PyObject *out = positional && keywords ? PyObject_Call(state->numpy_add, positional, keywords) : NULL;
-    Py_XDECREF(positional);
-    Py_XDECREF(keywords);
-    return out;
+    OWNED PyObject *positional = PyTuple_Pack(ROLE_COUNT, values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
+    OWNED PyObject *keywords = Py_BuildValue("{s:O}", "where", Py_False);
+    return positional && keywords ? PyObject_Call(state->numpy_add, positional, keywords) : NULL;
 }
 
 /* Raises the error that numpy.add would raise for a pair that is left to it. If `out` has the sum's dtype, numpy.add is
@@ -87,10 +82,10 @@ check_pair(struct module_state *state, PyObject *const values[], PyObject *names
     if (prepared.kind == CALL_NUMPY)
         failed = check_pair_by_numpy(state, values);
     else if (prepared.kind == CALL_HOST_TENSORS && arguments.objects[ROLE_OUT]) {
-        PyObject *checked = call_imported("vecadd.interop.host_tensors", "check", "(OOOO)", prepared.library->object,
-                                          values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
+        OWNED PyObject *checked =
+            call_imported("vecadd.interop.host_tensors", "check", "(OOOO)", prepared.library->object, values[ROLE_A],
+                          values[ROLE_B], values[ROLE_OUT]);
         failed = checked ? 0 : -1;
-        Py_XDECREF(checked);
     }
     call_clear(&prepared);
     return failed;

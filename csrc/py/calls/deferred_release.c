@@ -283,11 +283,10 @@ record_objects(struct module_state *state, PyObject *objects, void *stream)
     int result = count < 0 ? -1 : 0;
     for (Py_ssize_t i = 0; i < count && result == 0; i++) {
         const struct library *library = NULL;
-        PyObject *object = PySequence_GetItem(objects, i);
+        OWNED PyObject *object = PySequence_GetItem(objects, i);
         result = object ? library_of(state, object, &library) : -1;
         if (result == 0 && library)
             result = library_record_stream(library, object, stream);
-        Py_XDECREF(object);
     }
     return result;
 }

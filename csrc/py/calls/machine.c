@@ -155,10 +155,8 @@ append_row(void *context, const char *name, const uint64_t *number, int count)
         if (!value || PyTuple_SetItem(numbers, i, value) < 0)
             Py_CLEAR(numbers);
     }
-    PyObject *row = numbers ? Py_BuildValue("(sN)", name, numbers) : NULL;
-    const bool appended = row && PyList_Append(rows, row) == 0;
-    Py_XDECREF(row);
-    return appended;
+    OWNED PyObject *row = numbers ? Py_BuildValue("(sN)", name, numbers) : NULL;
+    return row && PyList_Append(rows, row) == 0;
 }
 
 PyObject *
@@ -167,10 +165,9 @@ py_tuned_rows(PyObject *Py_UNUSED(module), PyObject *arguments)
     const char *kind, *key;
     if (!PyArg_ParseTuple(arguments, "ss:tuned_rows", &kind, &key))
         return NULL;
-    PyObject *rows = PyList_New(0);
+    OWNED PyObject *rows = PyList_New(0);
     if (rows && tuned_file_read(kind, key, append_row, rows))
-        return rows;
-    Py_XDECREF(rows);
+        return hand_out(&rows);
     if (PyErr_Occurred())
         return NULL;
     Py_RETURN_NONE;

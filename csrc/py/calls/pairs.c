@@ -133,18 +133,16 @@ prefix_error_with_pair(Py_ssize_t pair)
         return;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *arguments = value ? PyObject_GetAttrString(value, "args") : NULL;
+    OWNED PyObject *arguments = value ? PyObject_GetAttrString(value, "args") : NULL;
     PyObject *text =
         arguments && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
-    PyObject *named = NULL;
+    OWNED PyObject *named = NULL;
     if (text && PyUnicode_Check(text)) {
         named = Py_BuildValue("(N)", PyUnicode_FromFormat("pair %zd: %U", pair, text));
         if (named)
             PyObject_SetAttrString(value, "args", named);
     } else if (value) /* NumPy's exception classes keep the arguments of their message */
         named = PyObject_CallMethod(value, "add_note", "N", PyUnicode_FromFormat("pair %zd", pair));
-    Py_XDECREF(named);
-    Py_XDECREF(arguments);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) { /* an interrupt takes the error's place */
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -192,10 +190,8 @@ struct survey {
 static int
 has_keys(PyObject *object)
 {
-    PyObject *name = PyUnicode_FromString("keys");
-    const int has = name ? has_attribute(object, name) : -1;
-    Py_XDECREF(name);
-    return has;
+    OWNED PyObject *name = PyUnicode_FromString("keys");
+    return name ? has_attribute(object, name) : -1;
 }
 
 /* Copies a list's operands into a tuple, which cannot change meanwhile. */
@@ -220,13 +216,12 @@ take_list(struct pairs *pairs, const struct add_arguments *arguments, enum role 
         pairs->lists[role] = Py_NewRef(pairs->lists[ROLE_A]);
         return 0;
     }
-    PyObject *iterator = PyObject_GetIter(given);
+    OWNED PyObject *iterator = PyObject_GetIter(given);
     if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError, "%s must be a list of arrays, not %R", names[role], Py_TYPE(given));
     }
     pairs->lists[role] = iterator ? PySequence_Tuple(is_list ? given : iterator) : NULL;
-    Py_XDECREF(iterator);
     if (!pairs->lists[role])
         return -1;
     Py_ssize_t count = PyTuple_Size(pairs->lists[role]);
@@ -523,14 +518,13 @@ read_pairs(struct module_state *state, struct pairs *pairs, struct survey *surve
             return -1;
     if (survey->deferred_count == 0)
         return 0;
-    PyObject *stream = PyLong_FromVoidPtr(survey->leader.stream);
+    OWNED PyObject *stream = PyLong_FromVoidPtr(survey->leader.stream);
     survey->stream = stream;
     survey->reader.defers = false;
     int result = stream ? 0 : -1;
     for (size_t i = 0; i < survey->deferred_count && result == 0; i++)
         result = read_named_pair(state, survey->deferred[i], pairs, survey);
     survey->stream = NULL;
-    Py_XDECREF(stream);
     return result;
 }
 

@@ -178,12 +178,10 @@ plan_repr(struct plan_object *self)
     if (self->of_lists)
         return PyUnicode_FromFormat("<vecadd.Plan route=%s pairs=%zd>", route_of(self), self->pairs.count);
     PyObject *out = self->objects[ROLE_OUT];
-    PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
-    PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
+    OWNED PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
+    OWNED PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
     PyObject *text =
         dtype ? PyUnicode_FromFormat("<vecadd.Plan route=%s shape=%S dtype=%S>", route_of(self), shape, dtype) : NULL;
-    Py_XDECREF(shape);
-    Py_XDECREF(dtype);
     if (text || clear_refusal() < 0)
         return text;
     return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
@@ -280,11 +278,10 @@ append_owner(PyObject *streams, void *stream, int device, PyObject *given, PyObj
 {
     if (stream == STREAM_PER_THREAD || stream_is_lasting(device, stream))
         return 1;
-    PyObject *owner = stream_owner(stream, device, given, arrays);
+    OWNED PyObject *owner = stream_owner(stream, device, given, arrays);
     int found = !owner ? -1 : !Py_IsNone(owner);
     if (found > 0 && !PyBool_Check(owner) && PyList_Append(streams, owner) < 0)
         found = -1;
-    Py_XDECREF(owner);
     return found;
 }
 
@@ -303,13 +300,12 @@ keep_streams(struct plan_object *self, const struct add_arguments *arguments)
     const int device = self->of_lists ? pairs->device : plan->device;
     const size_t joins = self->of_lists ? pairs->joins : (size_t)plan->joins;
     void *const *join = self->of_lists ? pairs->join : plan->join;
-    PyObject *arrays = list_of_arrays(arguments->objects, ROLE_COUNT, self->of_lists);
+    OWNED PyObject *arrays = list_of_arrays(arguments->objects, ROLE_COUNT, self->of_lists);
     int found =
         arrays ? append_owner(self->streams, self->of_lists ? pairs->stream : plan->stream, device, given, arrays) : -1;
     self->stream_is_kept = found > 0;
     for (size_t i = 0; i < joins && found >= 0; i++)
         found = append_owner(self->streams, join[i], device, NULL, arrays);
-    Py_XDECREF(arrays);
     return found < 0 ? -1 : 0;
 }
 

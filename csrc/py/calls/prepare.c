@@ -91,40 +91,36 @@ text_of(int ndim, const Py_ssize_t *shape)
 static int
 refuse_together(const struct operand *const operands[LAYOUT_OPERANDS])
 {
-    PyObject *all = PyUnicode_FromString("");
+    OWNED PyObject *all = PyUnicode_FromString("");
     for (int k = 0; all && k < LAYOUT_OPERANDS && operands[k]; k++) {
-        PyObject *text = text_of(operands[k]->ndim, operands[k]->shape);
+        OWNED PyObject *text = text_of(operands[k]->ndim, operands[k]->shape);
         PyObject *longer = text ? PyUnicode_FromFormat("%U%U ", all, text) : NULL;
-        Py_XDECREF(text);
         Py_DECREF(all);
         all = longer;
     }
     if (all)
         PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %U", all);
-    Py_XDECREF(all);
     return -1;
 }
 
 static int
 refuse_out_shape(const struct addition *addition, const struct operand *out)
 {
-    PyObject *given = text_of(out->ndim, out->shape), *expected = text_of(addition->ndim, addition->shape);
+    OWNED PyObject *given = text_of(out->ndim, out->shape);
+    OWNED PyObject *expected = text_of(addition->ndim, addition->shape);
     if (given && expected)
         PyErr_Format(PyExc_ValueError,
                      "non-broadcastable output operand with shape %U doesn't match the broadcast shape %U", given,
                      expected);
-    Py_XDECREF(given);
-    Py_XDECREF(expected);
     return -1;
 }
 
 static int
 refuse_size(const struct addition *addition)
 {
-    PyObject *shape = tuple_of_sizes(addition->ndim, addition->shape);
+    OWNED PyObject *shape = tuple_of_sizes(addition->ndim, addition->shape);
     if (shape)
         PyErr_Format(PyExc_ValueError, "the sum's shape %R is larger than any memory", shape);
-    Py_XDECREF(shape);
     return -1;
 }
 
@@ -164,12 +160,10 @@ library_dtype(const struct add_arguments *arguments, const struct prepared_call 
             return 0;
         library = call->operands[role].library;
     }
-    PyObject *name = PyObject_CallMethod(library->object, "result_dtype", "OO", arguments->objects[ROLE_A],
-                                         arguments->objects[ROLE_B]);
-    if (!name || Py_IsNone(name)) {
-        Py_XDECREF(name);
+    OWNED PyObject *name = PyObject_CallMethod(library->object, "result_dtype", "OO", arguments->objects[ROLE_A],
+                                               arguments->objects[ROLE_B]);
+    if (!name || Py_IsNone(name))
         return name ? 0 : -1;
-    }
     int found = -1;
     for (int i = 0; i < DTYPE_COUNT && found < 0; i++)
         if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, dtype_table[i].name) == 0) {
@@ -178,7 +172,6 @@ library_dtype(const struct add_arguments *arguments, const struct prepared_call 
         }
     if (found < 0)
         dtype_refuse("the sum", name);
-    Py_DECREF(name);
     return found;
 }
 
@@ -442,12 +435,11 @@ refuse_host_operand(enum role role)
 static int
 refuse_number_with_rules(enum role role, PyObject *number)
 {
-    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(number), "__name__");
+    OWNED PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(number), "__name__");
     if (type)
         PyErr_Format(PyExc_TypeError,
                      "%s is a %S, which has rules of its own for additions; the GPU adds plain numbers only",
                      role_name[role], type);
-    Py_XDECREF(type);
     return -1;
 }
 
@@ -602,9 +594,8 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
 int
 check_by_numpy(PyObject *const objects[ROLE_COUNT])
 {
-    PyObject *checked = call_imported("vecadd._called_by_core", "check_numpy_call", "(OOO)", objects[ROLE_A],
-                                      objects[ROLE_B], objects[ROLE_OUT]);
-    Py_XDECREF(checked);
+    OWNED PyObject *checked = call_imported("vecadd._called_by_core", "check_numpy_call", "(OOO)", objects[ROLE_A],
+                                            objects[ROLE_B], objects[ROLE_OUT]);
     return checked ? 0 : -1;
 }
 

@@ -21,17 +21,15 @@ array_handler_set(PyObject *handler)
 static PyObject *
 pooled_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
-    PyObject *before = array_handler_set(state->output_handler);
+    OWNED PyObject *before = array_handler_set(state->output_handler);
     if (!before) {
         Py_DECREF((PyObject *)dtype);
         return NULL;
     }
     PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
-    PyObject *ours = array_handler_set(before);
+    OWNED PyObject *ours = array_handler_set(before);
     if (!ours)
         Py_CLEAR(result);
-    Py_XDECREF(ours);
-    Py_DECREF(before);
     return result;
 }
 
@@ -130,17 +128,14 @@ library_result(const struct owned_operand *like, const struct device_shape *expe
         return Py_NewRef(Py_None);
     const bool same = is_like(expected, like);
     /* The library's allocator keeps the handle with the memory. */
-    PyObject *handle =
+    OWNED PyObject *handle =
         stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream_of_all_threads(stream));
-    PyObject *shape = same || !handle ? NULL : tuple_of_sizes(expected->ndim, expected->shape);
-    PyObject *axes = !shape ? NULL : expected->strides ? axes_of(expected) : Py_NewRef(Py_None);
+    OWNED PyObject *shape = same || !handle ? NULL : tuple_of_sizes(expected->ndim, expected->shape);
+    OWNED PyObject *axes = !shape ? NULL : expected->strides ? axes_of(expected) : Py_NewRef(Py_None);
     PyObject *made = NULL;
     if (handle && (same || axes))
         made =
             library_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
-    Py_XDECREF(handle);
-    Py_XDECREF(shape);
-    Py_XDECREF(axes);
     return made;
 }
 

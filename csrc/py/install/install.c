@@ -228,12 +228,11 @@ library_of(PyUFuncGenericFunction function)
 static int
 refuse_covered_loop(const char *what, const struct slot_row *slot, PyUFuncGenericFunction above)
 {
-    PyObject *library = library_of(above);
+    OWNED PyObject *library = library_of(above);
     if (library)
         PyErr_Format(PyExc_RuntimeError,
                      "%s: numpy.add's loop of %s was replaced after vecadd's, by %U; take that one out first", what,
                      dtype_table[slot->dtype].name, library);
-    Py_XDECREF(library);
     return -1;
 }
 
@@ -431,8 +430,6 @@ py_use_array_memory(PyObject *Py_UNUSED(module), PyObject *handler)
         return array_handler_set(NULL);
     if (!Py_IsTrue(handler))
         return array_handler_set(handler);
-    PyObject *ours = PyCapsule_New(&memory, "mem_handler", NULL); /* an array keeps the capsule, not the module */
-    PyObject *before = ours ? array_handler_set(ours) : NULL;
-    Py_XDECREF(ours);
-    return before;
+    OWNED PyObject *ours = PyCapsule_New(&memory, "mem_handler", NULL); /* an array keeps the capsule, not the module */
+    return ours ? array_handler_set(ours) : NULL;
 }

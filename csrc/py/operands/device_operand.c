@@ -101,12 +101,11 @@ device_operand_measure(const char *what, struct owned_operand *result)
         return 0;
     for (int i = 0; i < operand->ndim; i++)
         negative = negative || result->extents[i] < 0;
-    PyObject *shape = tuple_of_sizes(operand->ndim, operand->shape);
+    OWNED PyObject *shape = tuple_of_sizes(operand->ndim, operand->shape);
     if (shape)
         PyErr_Format(PyExc_ValueError,
                      negative ? "%s: a negative extent in its shape %R" : "%s: its shape %R is larger than any memory",
                      what, shape);
-    Py_XDECREF(shape);
     return -1;
 }
 
@@ -118,10 +117,8 @@ device_operand_measure(const char *what, struct owned_operand *result)
 static PyObject *
 entry(PyObject *interface, const char *key)
 {
-    PyObject *name = PyUnicode_FromString(key);
-    PyObject *value = name ? PyDict_GetItemWithError(interface, name) : NULL;
-    Py_XDECREF(name);
-    return value;
+    OWNED PyObject *name = PyUnicode_FromString(key);
+    return name ? PyDict_GetItemWithError(interface, name) : NULL;
 }
 
 static PyObject *
@@ -136,10 +133,9 @@ required(PyObject *interface, const char *key, const char *what)
 static int
 wrong_type(const char *what, const char *key, const char *expected, PyObject *given)
 {
-    PyObject *type = PyType_GetName(Py_TYPE(given));
+    OWNED PyObject *type = PyType_GetName(Py_TYPE(given));
     if (type)
         PyErr_Format(PyExc_TypeError, "%s: '%s' of its " INTERFACE " must be %s, not %U", what, key, expected, type);
-    Py_XDECREF(type);
     return -1;
 }
 
@@ -344,7 +340,7 @@ cai_operand_from(struct module_state *state, PyObject *interface, const char *wh
     if (!PyDict_Check(interface))
         return refuse(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);
     result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
-    PyObject *copy = PyDict_Copy(interface); /* keeps the values alive whatever their own code does to the dict */
+    OWNED PyObject *copy = PyDict_Copy(interface); /* keeps the values alive whatever their own code does to the dict */
     if (!copy)
         return -1;
     const int version = read_version(copy, what);
@@ -352,6 +348,5 @@ cai_operand_from(struct module_state *state, PyObject *interface, const char *wh
                  read_shape(copy, what, result) < 0 || read_data(copy, what, result) < 0 ||
                  read_strides(copy, what, result) < 0 || check_mask(copy, what) < 0 ||
                  (version >= 3 && read_stream(copy, what, &result->operand) < 0) || locate(state, what, result) < 0;
-    Py_DECREF(copy);
     return failed ? -1 : 0;
 }

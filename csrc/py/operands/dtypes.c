@@ -24,13 +24,11 @@ const char *const role_name[ROLE_COUNT] = {[ROLE_A] = "a", [ROLE_B] = "b", [ROLE
 static void
 find_ml_dtype(struct module_state *state, PyObject *ml_dtypes, enum dtype dtype)
 {
-    PyObject *scalar_type = PyObject_GetAttrString(ml_dtypes, dtype_table[dtype].name);
-    PyArray_Descr *descr = NULL;
+    OWNED PyObject *scalar_type = PyObject_GetAttrString(ml_dtypes, dtype_table[dtype].name);
+    OWNED PyArray_Descr *descr = NULL;
     if (scalar_type && PyArray_DescrConverter(scalar_type, &descr) && descr->type_num >= NPY_USERDEF)
         state->ml_type_num[dtype - NUMPY_DTYPES] = descr->type_num;
     clear_refusal();
-    Py_XDECREF((PyObject *)descr);
-    Py_XDECREF(scalar_type);
 }
 
 /* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported or has no such type, and with an exception
@@ -41,12 +39,10 @@ ml_type_num(struct module_state *state, enum dtype dtype)
     _Atomic int *known = &state->ml_type_num[dtype - NUMPY_DTYPES];
     if (*known)
         return *known;
-    PyObject *name = PyUnicode_FromString("ml_dtypes");
-    PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
+    OWNED PyObject *name = PyUnicode_FromString("ml_dtypes");
+    OWNED PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
     if (ml_dtypes)
         find_ml_dtype(state, ml_dtypes, dtype);
-    Py_XDECREF(ml_dtypes);
-    Py_XDECREF(name);
     return *known;
 }
 
@@ -103,9 +99,8 @@ scalar_is_of_dtype(PyObject *object)
         return false;
     if (PyArray_CheckAnyScalarExact(object))
         return true;
-    PyArray_Descr *descr = PyArray_DescrFromTypeObject((PyObject *)Py_TYPE(object));
+    OWNED PyArray_Descr *descr = PyArray_DescrFromTypeObject((PyObject *)Py_TYPE(object));
     const bool found = descr && (PyObject *)descr->typeobj == (PyObject *)Py_TYPE(object);
-    Py_XDECREF((PyObject *)descr);
     clear_refusal();
     return found;
 }
@@ -126,7 +121,7 @@ numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, 
                                                 : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
     if (!made)
         return -1;
-    PyArrayObject *array = (PyArrayObject *)made;
+    OWNED PyArrayObject *array = (PyArrayObject *)made;
     int dtype = dtype_of_descr(state, PyArray_DESCR(array));
     if (dtype < 0)
         dtype_refuse(role_name[role], (PyObject *)PyArray_DESCR(array));
@@ -134,7 +129,6 @@ numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, 
         scalar->dtype = (enum dtype)dtype;
         memcpy(scalar->value, PyArray_DATA(array), dtype_table[dtype].itemsize);
     }
-    Py_DECREF(array);
     return dtype < 0 ? -1 : 0;
 }
 
@@ -228,11 +222,10 @@ scalar_as_torch(PyObject *object, enum dtype sum, struct scalar *scalar)
         return 0;
     double value;
     if (PyIndex_Check(object) && !PyArray_IsScalar(object, Bool)) {
-        PyObject *integer = PyNumber_Index(object);
+        OWNED PyObject *integer = PyNumber_Index(object);
         if (!integer)
             return -1;
         value = row->component == COMPONENT_F64 ? PyLong_AsDouble(integer) : float_of_int(integer);
-        Py_DECREF(integer);
     } else
         value = PyFloat_AsDouble(object);
     if (PyErr_Occurred())
@@ -266,27 +259,24 @@ resolvable(struct module_state *state, enum dtype dtype, enum weakness weak)
 PyArray_Descr *
 numpys_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b)
 {
-    PyObject *resolved = PyObject_CallMethod(state->numpy_add, "resolve_dtypes", "((OOO))", a, b, Py_None);
+    OWNED PyObject *resolved = PyObject_CallMethod(state->numpy_add, "resolve_dtypes", "((OOO))", a, b, Py_None);
     PyObject *sum = resolved ? Py_XNewRef(PyTuple_GetItem(resolved, 2)) : NULL;
     if (sum && !PyArray_DescrCheck(sum)) {
         PyErr_SetString(PyExc_TypeError, "numpy.add gives no dtype for the sum");
         Py_CLEAR(sum);
     }
-    Py_XDECREF(resolved);
     return (PyArray_Descr *)sum;
 }
 
 static int
 ask_numpy(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak)
 {
-    PyObject *first = resolvable(state, a, a_weak), *second = first ? resolvable(state, b, b_weak) : NULL;
-    PyArray_Descr *sum = second ? numpys_sum_dtype(state, first, second) : NULL;
+    OWNED PyObject *first = resolvable(state, a, a_weak);
+    OWNED PyObject *second = first ? resolvable(state, b, b_weak) : NULL;
+    OWNED PyArray_Descr *sum = second ? numpys_sum_dtype(state, first, second) : NULL;
     const int result = sum ? dtype_of_descr(state, sum) : -1;
     if (sum && result < 0)
         dtype_refuse("the sum", (PyObject *)sum);
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-    Py_XDECREF((PyObject *)sum);
     return result;
 }
 

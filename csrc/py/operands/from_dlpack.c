@@ -64,12 +64,11 @@ read_number(PyObject *pair, Py_ssize_t at, const char *what, int32_t *number)
 static int
 dlpack_device_of(struct module_state *state, PyObject *object, const char *what, struct dl_device *device)
 {
-    PyObject *method;
+    OWNED PyObject *method = NULL;
     int found = optional_attribute(object, state->names[NAME_DLPACK_DEVICE], &method);
     if (found <= 0)
         return found;
-    PyObject *pair = PyObject_CallNoArgs(method);
-    Py_DECREF(method);
+    OWNED PyObject *pair = PyObject_CallNoArgs(method);
     if (!pair)
         return -1;
     found = -1;
@@ -79,7 +78,6 @@ dlpack_device_of(struct module_state *state, PyObject *object, const char *what,
         PyErr_Format(PyExc_TypeError, "%s: __dlpack_device__() must give (device type, ordinal), not %R", what, pair);
     else if (read_number(pair, 0, what, &device->type) == 0 && read_number(pair, 1, what, &device->id) == 0)
         found = 1;
-    Py_DECREF(pair);
     return found;
 }
 
@@ -96,8 +94,8 @@ keywords_of(PyObject *stream, bool all)
 static PyObject *
 capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
 {
-    PyObject *method = PyObject_GetAttr(object, state->names[NAME_DLPACK]);
-    PyObject *nothing = method ? PyTuple_New(0) : NULL;
+    OWNED PyObject *method = PyObject_GetAttr(object, state->names[NAME_DLPACK]);
+    OWNED PyObject *nothing = method ? PyTuple_New(0) : NULL;
     PyObject *capsule = NULL;
     for (int all = 1; nothing && all >= 0; all--) {
         PyObject *keywords = keywords_of(stream, all);
@@ -108,8 +106,6 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
             break;
         PyErr_Clear();
     }
-    Py_XDECREF(nothing);
-    Py_XDECREF(method);
     return capsule;
 }
 
@@ -150,7 +146,7 @@ static int
 dlpack_import(struct module_state *state, PyObject *object, const char *what, PyObject *stream,
               struct dlpack_import *import)
 {
-    PyObject *capsule = capsule_of(state, object, stream);
+    OWNED PyObject *capsule = capsule_of(state, object, stream);
     if (!capsule)
         return -1;
     int result = -1;
@@ -162,7 +158,6 @@ dlpack_import(struct module_state *state, PyObject *object, const char *what, Py
                      "%s: __dlpack__() must give a capsule named 'dltensor_versioned' or 'dltensor', which is "
                      "not consumed yet, not %R",
                      what, capsule);
-    Py_DECREF(capsule);
     return result;
 }
 
@@ -179,11 +174,10 @@ read_dtype(const struct dl_tensor *tensor, const char *what, struct operand *ope
 {
     if (dtype_of_dl_type(tensor->dtype, &operand->dtype))
         return 0;
-    PyObject *given = PyUnicode_FromFormat("of DLPack's type code %d, %d bits, %d lanes", (int)tensor->dtype.code,
-                                           (int)tensor->dtype.bits, (int)tensor->dtype.components);
+    OWNED PyObject *given = PyUnicode_FromFormat("of DLPack's type code %d, %d bits, %d lanes", (int)tensor->dtype.code,
+                                                 (int)tensor->dtype.bits, (int)tensor->dtype.components);
     if (given)
         dtype_refuse(what, given);
-    Py_XDECREF(given);
     return -1;
 }
 
@@ -269,12 +263,11 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
         return fail_with(state, &status);
     /* A capturing stream may not wait for work outside, which ends the capture, nor the legacy default stream for work
      * inside: the order is left to the caller. Without a library it is -1, DLPack's value for no order. */
-    PyObject *handle = *captured && library ? PyObject_GetAttrString(library->object, "no_order")
-                       : *captured          ? PyLong_FromLong(-1)
-                       : stream             ? PyLong_FromVoidPtr(stream)
-                                            : PyLong_FromLong(1);
+    OWNED PyObject *handle = *captured && library ? PyObject_GetAttrString(library->object, "no_order")
+                             : *captured          ? PyLong_FromLong(-1)
+                             : stream             ? PyLong_FromVoidPtr(stream)
+                                                  : PyLong_FromLong(1);
     const int result = handle ? dlpack_import(state, object, what, handle, import) : -1;
-    Py_XDECREF(handle);
     device_make_current_again(&before);
     return result;
 }
@@ -283,7 +276,7 @@ int
 dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
                     struct owned_operand *result)
 {
-    struct dl_device device;
+    struct dl_device device = {0};
     struct dlpack_import import;
     int found = dlpack_device_of(state, object, what, &device);
     if (found <= 0)
@@ -307,11 +300,10 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         return -1;
     }
     if (result->operand.device < 0 && ordered)
-        result->operand.device = device.id; /* without elements; JAX leaves its last GPU current, not the tensor's */
-    PyObject *before = result->exported;
+        result->operand.device = device.id;    /* without elements; JAX leaves its last GPU current, not the tensor's */
+    OWNED PyObject *before = result->exported; /* goes last: its finalizer may visit the objects of a plan */
     result->exported = import.owner;
     result->needs_keepalive = true;
-    Py_XDECREF(before); /* last: its finalizer may collect garbage, which visits the objects of a plan */
     return 1;
 }
 
@@ -372,7 +364,7 @@ PyObject *
 py_host_view(PyObject *module, PyObject *object)
 {
     struct module_state *state = PyModule_GetState(module);
-    struct dl_device device;
+    struct dl_device device = {0};
     struct dlpack_import import;
     int found = dlpack_device_of(state, object, "x", &device);
     if (found < 0)

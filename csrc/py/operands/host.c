@@ -239,7 +239,7 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
     PyArrayObject *array = (PyArrayObject *)object;
     npy_intp itemsize = PyArray_ITEMSIZE(array);
     if (scalar_is_of_dtype(other)) {
-        PyArray_Descr *descr = PyArray_DescrFromScalar(other);
+        OWNED PyArray_Descr *descr = PyArray_DescrFromScalar(other);
         if (!descr) {
             clear_refusal();
             return false;
@@ -247,7 +247,6 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
         const npy_intp size = PyDataType_ELSIZE(descr);
         if (descr != PyArray_DESCR(array))
             itemsize = 2 * (size > itemsize ? size : itemsize);
-        Py_DECREF((PyObject *)descr);
     }
     return itemsize > 0 && PyArray_SIZE(array) < least / itemsize;
 }
@@ -347,13 +346,12 @@ refuse_rules(const struct module_state *state, PyObject *object, enum role role)
 {
     const int has =
         PyArray_CheckExact(object) ? 0 : has_attribute((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]);
-    PyObject *type = has > 0 ? PyType_GetName(Py_TYPE(object)) : NULL;
+    OWNED PyObject *type = has > 0 ? PyType_GetName(Py_TYPE(object)) : NULL;
     if (type)
         PyErr_Format(PyExc_TypeError,
                      "%s is a %U, which has rules of its own for additions; the GPU adds NumPy arrays only: pass "
                      "numpy.asarray(%s)",
                      role_name[role], type, role_name[role]);
-    Py_XDECREF(type);
     return has ? -1 : 0;
 }
 
@@ -369,13 +367,9 @@ any_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b)
 {
     PyObject *both[] = {a, b}, *kind[2];
     if (is_number(a) && is_number(b)) {
-        PyObject *sum = PyObject_CallFunctionObjArgs(state->numpy_add, a, b, NULL);
-        PyObject *array = sum ? PyArray_FromAny(sum, NULL, 0, 0, 0, NULL) : NULL;
-        PyArray_Descr *dtype =
-            array ? (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)array)) : NULL;
-        Py_XDECREF(array);
-        Py_XDECREF(sum);
-        return dtype;
+        OWNED PyObject *sum = PyObject_CallFunctionObjArgs(state->numpy_add, a, b, NULL);
+        OWNED PyObject *array = sum ? PyArray_FromAny(sum, NULL, 0, 0, 0, NULL) : NULL;
+        return array ? (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)array)) : NULL;
     }
     for (int k = 0; k < 2; k++)
         kind[k] = PyArray_Check(both[k])  ? Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)both[k]))

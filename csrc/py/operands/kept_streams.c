@@ -84,14 +84,11 @@ later_stream_find(struct later_stream *found, void *stream, int device, PyObject
     found->kept = use_known(stream, given);
     if (found->kept)
         return 0;
-    PyObject *all = list_of_arrays(arrays, count, lists);
-    PyObject *owner = all ? stream_owner(stream, device, given, all) : NULL;
-    Py_XDECREF(all);
-    if (!owner || Py_IsNone(owner)) {
-        Py_XDECREF(owner);
+    OWNED PyObject *all = list_of_arrays(arrays, count, lists);
+    OWNED PyObject *owner = all ? stream_owner(stream, device, given, all) : NULL;
+    if (!owner || Py_IsNone(owner))
         return owner ? 0 : -1;
-    }
-    found->kept = keep(stream, owner);
+    found->kept = keep(stream, hand_out(&owner));
     return found->kept ? 0 : -1;
 }
 

@@ -534,7 +534,7 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
     if (!(form && form->arguments) && (device_current(&device, &status) < 0 || device != operand->device))
         return NULL;
     own.arguments = NULL;
-    PyObject *made = make_tensor(state, kind, like, expected, form ? form : &own);
+    OWNED PyObject *made = make_tensor(state, kind, like, expected, form ? form : &own);
     tensor_form_clear(&own);
     struct dl_tensor tensor;
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && kind->exchange->tensor_from_object(made, &tensor) == 0 &&
@@ -543,9 +543,8 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         result->operand = sum;
         result->exported = Py_NewRef(made);
         result->library = found->library;
-        return made;
+        return hand_out(&made);
     }
-    Py_XDECREF(made);
     clear_refusal(); /* vecadd.interop makes one, or raises torch's own error */
     return NULL;
 }

@@ -68,9 +68,8 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
 {
     if (!PyIndex_Check(handle) || PyBool_Check(handle))
         return refuse(PyExc_TypeError, "%s must be a stream handle, an int, not %R", what, handle);
-    PyObject *number = PyNumber_Index(handle);
+    OWNED PyObject *number = PyNumber_Index(handle);
     unsigned long long value = number ? PyLong_AsUnsignedLongLong(number) : 0;
-    Py_XDECREF(number);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
         return -1;
     if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < MIN_POINTER)) {
@@ -85,7 +84,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
 static int
 stream_from_protocol(PyObject *protocol, void **stream)
 {
-    PyObject *pair = PyCallable_Check(protocol) ? PyObject_CallNoArgs(protocol) : Py_NewRef(protocol);
+    OWNED PyObject *pair = PyCallable_Check(protocol) ? PyObject_CallNoArgs(protocol) : Py_NewRef(protocol);
     if (!pair)
         return -1;
     int result = -1;
@@ -98,7 +97,6 @@ stream_from_protocol(PyObject *protocol, void **stream)
         else if (!PyErr_Occurred())
             result = stream_from_handle(PyTuple_GetItem(pair, 1), "stream", stream);
     }
-    Py_DECREF(pair);
     return result;
 }
 
@@ -106,14 +104,12 @@ stream_from_protocol(PyObject *protocol, void **stream)
 static int
 stream_from_numba(PyObject *handle, void **stream)
 {
-    PyObject *value = PyObject_GetAttrString(handle, "value");
+    OWNED PyObject *value = PyObject_GetAttrString(handle, "value");
     if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
         value = PyUnicode_Check(handle) || PyFloat_Check(handle) ? Py_NewRef(handle) : PyNumber_Long(handle);
     }
-    int result = !value ? -1 : Py_IsNone(value) ? (*stream = NULL, 0) : stream_from_handle(value, "stream", stream);
-    Py_XDECREF(value);
-    return result;
+    return !value ? -1 : Py_IsNone(value) ? (*stream = NULL, 0) : stream_from_handle(value, "stream", stream);
 }
 
 int

@@ -131,13 +131,11 @@ starts_with_any(PyObject *name, PyObject *beginnings)
 static enum owner
 read_owner(const struct receipt *receipt, PyObject *code)
 {
-    PyObject *name = PyObject_GetAttr(code, co_filename);
-    const enum owner owner = !name                                       ? OWNER_UNKNOWN
-                             : starts_with_any(name, receipt->ours)      ? OWNER_OURS
-                             : starts_with_any(name, receipt->libraries) ? OWNER_LIBRARY
-                                                                         : OWNER_PROGRAM;
-    Py_XDECREF(name);
-    return owner;
+    OWNED PyObject *name = PyObject_GetAttr(code, co_filename);
+    return !name                                       ? OWNER_UNKNOWN
+           : starts_with_any(name, receipt->ours)      ? OWNER_OURS
+           : starts_with_any(name, receipt->libraries) ? OWNER_LIBRARY
+                                                       : OWNER_PROGRAM;
 }
 
 static enum owner
@@ -157,10 +155,8 @@ find_owner(struct receipt *receipt, PyObject *code)
 static long
 read_instruction(PyObject *frame)
 {
-    PyObject *number = PyObject_GetAttr(frame, f_lasti);
-    const long at = number ? PyLong_AsLong(number) : -1;
-    Py_XDECREF(number);
-    return at;
+    OWNED PyObject *number = PyObject_GetAttr(frame, f_lasti);
+    return number ? PyLong_AsLong(number) : -1;
 }
 
 /* The frame that called this one, a new reference; NULL at the end of the stack. Drops `frame`. */
@@ -182,7 +178,7 @@ find_program_line(struct receipt *receipt, struct program_line *line)
     struct program_line library = {0};
     bool found = false;
     *line = (struct program_line){0};
-    PyObject *frame = Py_XNewRef((PyObject *)PyEval_GetFrame());
+    OWNED PyObject *frame = Py_XNewRef((PyObject *)PyEval_GetFrame());
     for (int walked = 0; frame && walked < FRAMES_MAX && !found; walked++) {
         PyObject *code = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
         const enum owner owner = find_owner(receipt, code);
@@ -197,7 +193,6 @@ find_program_line(struct receipt *receipt, struct program_line *line)
         } else
             frame = outer_frame(frame);
     }
-    Py_XDECREF(frame);
     if (found || !library.code)
         return found;
     *line = library;
@@ -277,9 +272,8 @@ read_nbytes(PyObject *x)
         return (size_t)PyArray_NBYTES((PyArrayObject *)x);
     if (PyErr_Occurred())
         return 0;
-    PyObject *number = PyObject_GetAttrString(x, "nbytes");
+    OWNED PyObject *number = PyObject_GetAttrString(x, "nbytes");
     const Py_ssize_t bytes = number && PyLong_Check(number) ? PyLong_AsSsize_t(number) : 0;
-    Py_XDECREF(number);
     clear_refusal();
     return bytes > 0 ? (size_t)bytes : 0;
 }
@@ -294,9 +288,8 @@ list_nbytes(PyObject *list)
     if (!is_list && !PyTuple_Check(list))
         return 0;
     for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(list) : PyTuple_Size(list)); i++) {
-        PyObject *x = Py_NewRef(is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i));
+        OWNED PyObject *x = Py_NewRef(is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i));
         bytes += read_nbytes(x);
-        Py_DECREF(x);
     }
     return bytes;
 }
