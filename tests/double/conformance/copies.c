@@ -21,8 +21,6 @@ TEST(bytes_come_back)
     memset(received, 0, BYTES);
     CHECK(cudaMemcpy(received, sent, BYTES, cudaMemcpyDefault) == cudaSuccess);
     CHECK(memcmp(sent, received, BYTES) == 0);
-    cudaFree(device);
-    cudaFree(other);
     free(sent);
     free(received);
 }
@@ -88,8 +86,6 @@ TEST(a_pageable_source_may_change_at_once)
     CHECK(cudaMemcpyAsync(received, device, BYTES, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
     /* ... and a pageable target has arrived. */
     CHECK(received[0] == 1 && received[BYTES - 1] == 1);
-    cudaStreamDestroy(stream);
-    cudaFree(device);
     free(host);
     free(received);
 }

@@ -42,8 +42,6 @@ TEST(a_copy_between_devices_needs_no_access_and_follows_its_stream)
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(cudaMemcpy(received, to, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(received[0] == 7 && memcmp(received, received + 1, BYTES - 1) == 0);
-    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
-    CHECK(cudaFree(from) == cudaSuccess && cudaFree(to) == cudaSuccess);
 }
 
 /* Memory of device 0 that device 1 may use, if it can at all; each byte is `byte`. */
@@ -93,7 +91,6 @@ TEST(another_device_uses_a_pool_that_it_was_given)
     CHECK(cudaMemset(theirs, 5, BYTES) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
     CHECK(cudaMemcpyAsync(memory, theirs, BYTES, cudaMemcpyDefault, stream) == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess && all_are(memory, 5));
-    CHECK(cudaFree(theirs) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
 }
 
 /* The memory is device 1's alone: device 0 may not fill it. */
@@ -123,7 +120,6 @@ TEST(copies_between_devices_arrive_in_a_pool_that_another_device_was_given)
         CHECK(cudaMemcpyPeerAsync(theirs, 1, memory, 0, BYTES, NULL) == cudaSuccess);
         CHECK(cudaDeviceSynchronize() == cudaSuccess && all_are(theirs, 7 + device), "from device %d", device);
     }
-    CHECK(cudaFree(theirs) == cudaSuccess);
 }
 
 TEST(a_pools_own_device_and_one_that_is_not_there_are_no_others)

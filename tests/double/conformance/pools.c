@@ -31,8 +31,6 @@ TEST(memory_is_usable_in_its_stream)
         CHECK(received[0] == round && received[BYTES - 1] == round);
     }
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
-    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
-    CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
 TEST(memory_is_usable_in_a_stream_that_waited)
@@ -75,7 +73,6 @@ TEST(a_pool_counts_what_it_gives)
     CHECK(attribute(pool, cudaMemPoolAttrReservedMemCurrent) >= BYTES);
     CHECK(cudaMemPoolTrimTo(pool, 0) == cudaSuccess);
     CHECK(attribute(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
-    CHECK(cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
 TEST(a_pool_without_a_threshold_keeps_nothing)

@@ -41,7 +41,6 @@ TEST(page_locked_memory_has_an_address_for_the_device)
     CHECK(device == memory); /* under unified addressing */
     CHECK(cudaHostGetDevicePointer((void **)&device, memory + 8, 0) == cudaSuccess);
     CHECK(device == memory + 8);
-    CHECK(cudaFreeHost(memory) == cudaSuccess);
 }
 
 TEST(memory_that_is_not_page_locked_has_none)
@@ -59,7 +58,6 @@ TEST(the_address_takes_no_flags)
     CHECK(cudaMallocHost(&memory, BYTES) == cudaSuccess);
     CHECK(cudaHostGetDevicePointer(&device, memory, 0) == cudaSuccess);
     CHECK(cudaHostGetDevicePointer(&device, memory, 1) == cudaErrorInvalidValue);
-    CHECK(cudaFreeHost(memory) == cudaSuccess);
 }
 
 TEST(a_kernel_adds_page_locked_memory_in_place)
@@ -70,7 +68,6 @@ TEST(a_kernel_adds_page_locked_memory_in_place)
     CHECK(cudaHostGetDevicePointer((void **)&device, host, 0) == cudaSuccess);
     add_and_wait(device, device + COMPONENTS, device + 2 * COMPONENTS);
     check_sums(host + 2 * COMPONENTS);
-    CHECK(cudaFreeHost(host) == cudaSuccess);
 }
 
 TEST(managed_memory_is_the_hosts_before_a_launch_and_after_the_wait)
