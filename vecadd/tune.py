@@ -26,7 +26,7 @@ from vecadd import _core
 from vecadd._command import epilog, status_line, unknown
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers, MemoryKind, Pattern
-from vecadd.bench.timing import Cell, Measurement, Samples, paired_ratio
+from vecadd.bench.timing import Cell, Measurement, paired_ratio
 from vecadd.figures import replace_file
 from vecadd.model.theory import rotating_sets
 from vecadd.tables import Screen, show_bytes
@@ -231,7 +231,8 @@ class _Bench:
         measurement = Measurement(cell, self._patterns[dtype], self._order)
         measurement.run(seconds)
         for timed in measurement.timed:
-            _refuse_failed(timed)
+            if timed.error is not None:
+                raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
         first, *rest = measurement.timed
         return {config: paired_ratio(timed, first) for config, timed in zip(others, rest, strict=True)}
 
@@ -248,11 +249,6 @@ def _timer(config: LaunchConfig, read_into: Any) -> Callable[[Sequence[Buffers]]
         return seconds / len(sets)
 
     return time
-
-
-def _refuse_failed(timed: Samples) -> None:
-    if timed.error is not None:
-        raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
 
 
 def path(key: str) -> Path:

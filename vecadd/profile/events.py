@@ -131,13 +131,19 @@ class Link:
 
 def profile_transfer(spec: ProfiledRung) -> Transfer:
     """One run of the rung; raises ProfilerError where its steps cannot be timed."""
-    return transfer_of_events(spec, _timeline(spec))
+    events: list[Step] = []
+
+    def watched(used: Buffers) -> None:
+        events.extend(steps(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params))))
+
+    _run(spec, watched)
+    return transfer_of_events(spec, events)
 
 
 def transfer_of_events(spec: ProfiledRung, events: Sequence[Step]) -> Transfer:
     """The run from the rung's own timeline."""
     array = spec.n * find_dtype(spec.dtype).itemsize
-    shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
+    shared = spec.facts["stages"] == "shared"
     parts = []
     for what in dict.fromkeys(event.what for event in events):
         durations = [event.end - event.begin for event in at_work(events) if event.what == what]
@@ -146,16 +152,6 @@ def transfer_of_events(spec: ProfiledRung, events: Sequence[Step]) -> Transfer:
             Part(what, len(durations), sum(durations), crossing, median(durations), min(durations), max(durations))
         )
     return Transfer(tuple(parts), max((event.end for event in events), default=None))
-
-
-def _timeline(spec: ProfiledRung) -> list[Step]:
-    events: list[Step] = []
-
-    def watched(used: Buffers) -> None:
-        events.extend(steps(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params))))
-
-    _run(spec, watched)
-    return events
 
 
 def _run(spec: ProfiledRung, watched: Callable[[Buffers], None]) -> None:
