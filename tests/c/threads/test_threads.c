@@ -80,49 +80,6 @@ TEST(one_thread_that_is_delayed_delays_only_its_block)
     }
 }
 
-struct counted {
-    struct roll_call call; /* of answer */
-    atomic_uint workers;   /* of mark_briefly: a bit each */
-    atomic_int alone;      /* calls of mark_alone */
-};
-
-static void
-mark_briefly(void *context, size_t begin, size_t end, int worker)
-{
-    struct counted *counted = context;
-    (void)begin, (void)end;
-    sleep_us(100);
-    atomic_fetch_or(&counted->workers, 1u << worker);
-}
-
-static void
-mark_alone(void *context)
-{
-    atomic_fetch_add(&((struct counted *)context)->alone, 1);
-}
-
-TEST(a_short_job_is_done_by_the_caller_while_the_workers_sleep)
-{
-    struct counted counted = {0};
-    for (int i = 0; i < 3; i++) {
-        CHECK(all_threads_take_part(4));
-        CHECK(all_workers_fall_asleep());
-        const int before = atomic_load(&counted.alone);
-        run_short(4, 64, mark_briefly, mark_alone, &counted);
-        CHECK(atomic_load(&counted.alone) == before + 1);
-    }
-    CHECK(atomic_load(&counted.workers) == 0);
-}
-
-TEST(a_burst_of_short_jobs_wakes_the_workers)
-{
-    struct counted counted = {.call = {.threads = 2}};
-    for (int i = 0; i < 1000000 && atomic_load(&counted.call.present) == 0; i++)
-        run_short(2, 2, answer, mark_alone, &counted);
-    CHECK(are_all_present(&counted.call), "%d alone", atomic_load(&counted.alone));
-    CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
-}
-
 static void
 run_inside(void *context, size_t begin, size_t end, int worker)
 {
