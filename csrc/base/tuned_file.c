@@ -2,13 +2,10 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Characters of a key that a file's name keeps, others become '_'; the file's first line has the unchanged key. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
@@ -100,27 +97,12 @@ parse(const char *at, const char *end, tuned_row_function *take, void *context)
     return false;
 }
 
-/* Opens regular files only: a read from a FIFO or a device might block for ever. */
-static FILE *
-open_regular(const char *path)
-{
-    struct stat found;
-    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (descriptor < 0)
-        return NULL;
-    const bool is_regular = fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= TUNED_BYTES;
-    FILE *file = is_regular ? fdopen(descriptor, "r") : NULL;
-    if (!file)
-        close(descriptor);
-    return file;
-}
-
 /* The file's *length bytes, followed by a 0; the caller frees them. NULL if there is no such file or it is too large.
  */
 static char *
 contents(const char *path, size_t *length)
 {
-    FILE *file = open_regular(path);
+    FILE *file = fopen(path, "re");
     char *text = file ? malloc(TUNED_BYTES + 1) : NULL;
     if (text) {
         *length = fread(text, 1, TUNED_BYTES + 1, file);

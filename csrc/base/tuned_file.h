@@ -24,7 +24,7 @@ typedef bool tuned_row_function(void *context, const char *name, const uint64_t 
 
 /* Hands `row` the rows of the file of that kind ("recipes") and key, one line without its newline.
  *
- * False if there is no regular file, if it has another key or version, if a line is malformed, or if `row` rejected
+ * False if there is no such file, if it has another key or version, if a line is malformed, or if `row` rejected
  * one, perhaps after some rows were handed over. So collect the rows, and use them once this returns true. Opens one
  * file and waits for the disk: call it on first use, never in later additions. */
 bool tuned_file_read(const char *kind, const char *key, tuned_row_function *row, void *context);
