@@ -450,6 +450,13 @@ class ForeignArray:
         return Window(self, start, n)
 
 
+def produced_late(driver: Driver, x: np.ndarray[Any, Any], stream: int) -> ForeignArray:
+    """x as another library gives it away: not there yet, but queued on its stream, which its interface names."""
+    source, target = ForeignArray(driver, x), ForeignArray(driver, np.zeros_like(x), stream=stream)
+    driver.copy_late(stream, target.pointer, source.pointer, x.nbytes)
+    return target
+
+
 class View:
     """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, its source.
 

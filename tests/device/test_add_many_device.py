@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values, numpys_sum, tame_values, values
 from conftest import ON_DOUBLE
+from foreign import produced_late
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from orders import order_fixture
@@ -121,17 +122,10 @@ def test_an_array_that_is_another_at_the_second_look_is_refused(device, foreign,
         vecadd.add_many([Changes()], [whole])
 
 
-def produced_late(driver, foreign, x, stream):
-    """x as another library gives it away: not there yet, but queued on its stream, which its interface names."""
-    source, target = foreign(x), foreign(np.zeros_like(x), stream=stream)
-    driver.copy_late(stream, target.pointer, source.pointer, x.nbytes)
-    return target
-
-
 def test_sums_come_after_every_producer_and_before_what_their_owners_queue_next(order, driver, foreign):
     streams = [driver.stream() for _ in range(3)]
     hosts = [numbers(1000, seed) for seed in range(6)]
-    late = [produced_late(driver, foreign, x, streams[i % 3]) for i, x in enumerate(hosts)]
+    late = [produced_late(driver, x, streams[i % 3]) for i, x in enumerate(hosts)]
     outs = [foreign(np.zeros(1000, "float32"), stream=streams[i]) for i in range(3)]
     later = foreign(numbers(1000, 9))
     vecadd.add_many(late[:3], late[3:], outs, stream=driver.stream())

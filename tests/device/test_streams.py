@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arrays import assert_same_values
-from foreign import ForeignStream
+from foreign import ForeignStream, produced_late
 from orders import order_fixture
 
 import vecadd
@@ -30,16 +30,9 @@ def numbers(seed):
     return np.random.default_rng(seed).integers(-1000, 1000, N, np.int32)
 
 
-def produced_late(driver, foreign, x, stream):
-    """x as another library gives it away: not there yet, but queued on its stream, which its interface names."""
-    source, target = foreign(x), foreign(np.zeros_like(x), stream=stream)
-    driver.copy_late(stream, target.pointer, source.pointer, x.nbytes)
-    return target
-
-
 def test_partial_overlap_on_streams_keeps_the_order(order, driver, foreign):
     a, stream = numbers(1), driver.stream()
-    memory = produced_late(driver, foreign, a, stream)
+    memory = produced_late(driver, a, stream)
     want = a.copy()
     want[10:510] = a[0:500] + a[100:600]
     vecadd.add(memory.window(0, 500), memory.window(100, 500), memory.window(10, 500), stream=driver.stream())
@@ -48,7 +41,7 @@ def test_partial_overlap_on_streams_keeps_the_order(order, driver, foreign):
 
 def test_a_copy_comes_after_the_sum_on_its_arrays_own_stream(order, driver, foreign):
     stream, a = driver.stream(), numbers(1)
-    late = produced_late(driver, foreign, a, stream)
+    late = produced_late(driver, a, stream)
     total = vecadd.add(late, late.window(0, a.size), stream=stream)
     assert_same_values(total.copy().numpy(), a + a)
 
@@ -180,7 +173,7 @@ def test_sums_on_the_per_thread_stream_are_used_in_any_thread(
     order, driver, foreign, captures, many, in_another_thread
 ):
     a, stream = numbers(1), driver.stream()
-    x, y = (produced_late(driver, foreign, a, s) for s in (PER_THREAD, driver.stream()))
+    x, y = (produced_late(driver, a, s) for s in (PER_THREAD, driver.stream()))
 
     def add(p, q, **keywords):
         return vecadd.add_many([p], [q], **keywords)[0] if many else vecadd.add(p, q, **keywords)
@@ -197,7 +190,7 @@ def test_sums_on_the_per_thread_stream_are_used_in_any_thread(
 
 def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver, foreign, captures, in_another_thread):
     a = numbers(1)
-    x, out = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
+    x, out = produced_late(driver, a, PER_THREAD), foreign(np.zeros_like(a))
     sums = []
     with captured_by_a_third_thread(captures):
         sums.append(vecadd.add(x, x, stream=PER_THREAD))
@@ -212,7 +205,7 @@ def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(
     order, driver, foreign, captures, in_another_thread
 ):
     a = numbers(1)
-    x, target = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
+    x, target = produced_late(driver, a, PER_THREAD), foreign(np.zeros_like(a))
     capsules = []
     with captured_by_a_third_thread(captures):
         total = vecadd.add(x, x, stream=PER_THREAD)
