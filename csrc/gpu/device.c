@@ -158,13 +158,19 @@ device_check_ordinal(int device, struct status *status)
     return table ? check_ordinal(table, device, status) : -1;
 }
 
+static int
+read_properties(int device, struct cudaDeviceProp *properties, struct status *status)
+{
+    return cuda_result(status, cudaGetDeviceProperties(properties, device), "cudaGetDeviceProperties");
+}
+
 int
 device_facts(int device, struct device_facts *facts, struct status *status)
 {
     if (device_check_ordinal(device, status) < 0)
         return -1;
     struct cudaDeviceProp properties;
-    if (cuda_result(status, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") < 0)
+    if (read_properties(device, &properties, status) < 0)
         return -1;
 
     *facts = (struct device_facts){
@@ -185,8 +191,8 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     };
     _Static_assert(sizeof facts->name == sizeof properties.name, "a device's name fits");
     memcpy(facts->name, properties.name, sizeof facts->name);
-    if (device_key(device, facts->key, status) < 0 ||
-        CUDA_CALL(status, cudaDeviceGetAttribute, &facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device) < 0)
+    device_key(&properties, facts->key);
+    if (CUDA_CALL(status, cudaDeviceGetAttribute, &facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device) < 0)
         return -1;
     return CUDA_CALL(status, cudaDeviceGetAttribute, &facts->clock_khz, cudaDevAttrClockRate, device);
 }
@@ -285,14 +291,25 @@ pool_share(cudaMemPool_t pool, int device, int count)
     }
 }
 
+static struct launch_configs
+shipped_for(const struct cudaDeviceProp *properties)
+{
+    return launch_configs_shipped(10 * properties->major + properties->minor, (size_t)properties->l2CacheSize);
+}
+
+/* The launch configs tuned on the device if any, else the build's. Reads a file. */
 static int
 kernels_find(struct device_state *state, int device, struct status *status)
 {
-    int major = 0;
-    if (CUDA_CALL(status, cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device) < 0)
+    struct cudaDeviceProp properties;
+    char key[DEVICE_KEY];
+    if (read_properties(device, &properties, status) < 0)
         return -1;
-    state->programmatic = major >= 9;
-    return launch_configs_find(&state->launch_configs, device, status);
+    state->programmatic = properties.major >= 9;
+    state->launch_configs = shipped_for(&properties);
+    device_key(&properties, key);
+    launch_configs_read_tuned(&state->launch_configs, key);
+    return 0;
 }
 
 static device_hook *first_use;
@@ -505,9 +522,12 @@ device_launch_configs(int device, struct device_launch_configs *launch_configs, 
         return -1;
     launch_configs->used = scope.state->launch_configs;
     device_leave(&scope);
-    if (launch_configs_of_build(&launch_configs->shipped, device, status) < 0)
+    struct cudaDeviceProp properties;
+    if (read_properties(device, &properties, status) < 0)
         return -1;
-    return device_key(device, launch_configs->key, status);
+    launch_configs->shipped = shipped_for(&properties);
+    device_key(&properties, launch_configs->key);
+    return 0;
 }
 
 int

@@ -110,43 +110,17 @@ launch_configs_read_tuned(struct launch_configs *launch_configs, const char *key
 }
 
 /* The UUID as nvidia-smi writes it, and the driver, because another driver may schedule blocks differently. */
-int
-device_key(int device, char key[DEVICE_KEY], struct status *status)
+void
+device_key(const struct cudaDeviceProp *properties, char key[DEVICE_KEY])
 {
-    struct cudaDeviceProp properties;
-    if (cuda_result(status, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") < 0)
-        return -1;
     int driver, runtime_version, length = snprintf(key, DEVICE_KEY, "GPU");
     device_versions(&driver, &runtime_version);
-    for (size_t i = 0; i < sizeof properties.uuid.bytes; i++) {
+    for (size_t i = 0; i < sizeof properties->uuid.bytes; i++) {
         const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
         length += snprintf(key + length, DEVICE_KEY - (size_t)length, "%s%02x", begins_group ? "-" : "",
-                           (unsigned char)properties.uuid.bytes[i]);
+                           (unsigned char)properties->uuid.bytes[i]);
     }
     snprintf(key + length, DEVICE_KEY - (size_t)length, " driver %d", driver);
-    return 0;
-}
-
-int
-launch_configs_of_build(struct launch_configs *launch_configs, int device, struct status *status)
-{
-    int major = 0, minor = 0, l2 = 0;
-    if (CUDA_CALL(status, cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device) < 0 ||
-        CUDA_CALL(status, cudaDeviceGetAttribute, &minor, cudaDevAttrComputeCapabilityMinor, device) < 0 ||
-        CUDA_CALL(status, cudaDeviceGetAttribute, &l2, cudaDevAttrL2CacheSize, device) < 0)
-        return -1;
-    *launch_configs = launch_configs_shipped(10 * major + minor, (size_t)l2);
-    return 0;
-}
-
-int
-launch_configs_find(struct launch_configs *launch_configs, int device, struct status *status)
-{
-    char key[DEVICE_KEY];
-    if (launch_configs_of_build(launch_configs, device, status) < 0 || device_key(device, key, status) < 0)
-        return -1;
-    launch_configs_read_tuned(launch_configs, key);
-    return 0;
 }
 
 void

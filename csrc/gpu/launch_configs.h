@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 struct add_call;
-struct status;
+struct cudaDeviceProp;
 
 /* The config of calls that move at least min_bytes. */
 struct launch_config {
@@ -43,18 +43,12 @@ struct launch_configs {
 /* The build's launch configs for a compute capability (90 for 9.0) and an L2 of `l2` bytes. */
 struct launch_configs launch_configs_shipped(int capability, size_t l2);
 
-/* Those for a device. Returns 0, or -1 with *status set. */
-int launch_configs_of_build(struct launch_configs *launch_configs, int device, struct status *status);
-
-/* "GPU-<UUID> driver 13000": the key of a device's tuned launch configs. Returns 0, or -1 with *status set. */
-int device_key(int device, char key[DEVICE_KEY], struct status *status);
+/* "GPU-<UUID> driver 13000": the key of a device's tuned launch configs. */
+void device_key(const struct cudaDeviceProp *properties, char key[DEVICE_KEY]);
 
 /* Replaces *launch_configs by the key's tuned file ("recipes" of tuned_file.h: recipe MIN_BYTES BLOCK LOADS DEMOTED).
  * Without such a file, or with a row that no kernel can run, nothing changes. */
 void launch_configs_read_tuned(struct launch_configs *launch_configs, const char *key);
-
-/* The launch configs tuned on the device if any, else the build's. Reads a file. */
-int launch_configs_find(struct launch_configs *launch_configs, int device, struct status *status);
 
 /* Sets the block, loads and demoted of a call whose component and n are set. */
 void launch_config_choose(const struct launch_configs *launch_configs, struct add_call *call);
