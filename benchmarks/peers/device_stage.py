@@ -11,7 +11,6 @@ from vecadd.bench.operands import Buffers
 from vecadd.bench.options import Options
 from vecadd.bench.run import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
-from vecadd.model.theory import rotating_sets
 
 SIZES = tuple(2**power for power in (10, 14, *range(16, 31, 2)))
 DTYPES = device_peers.DTYPES
@@ -30,7 +29,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     by_host_clock = next(libraries.meeting("peer-device", [jax], machine.missing), [])
     limit = machine.device_limit
     for dtype, n in grid(options, SIZES, dtypes=DTYPES):
-        sets = rotating_sets(3 * n * dtype.itemsize, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
+        sets = tensors.count_sets(machine, n, dtype, SPREAD)
         meeting = [peer.contestant(place) for peer in peers if str(dtype) in peer.dtypes]
         yield Cell(dtype, n, meeting, limit, sets, reference="vecadd")
         if by_host_clock:
@@ -63,7 +62,7 @@ def queued_cells(options: Options, machine: Machine) -> Iterator[Cell]:
     for dtype, n in grid(options, QUEUED_SIZES, dtypes=QUEUED_DTYPES):
         if n > max(QUEUED_SIZES):
             continue
-        sets = rotating_sets(3 * n * dtype.itemsize, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
+        sets = tensors.count_sets(machine, n, dtype, SPREAD)
         meeting = [peer.contestant(place, events.by_events_in_a_row) for peer in peers if str(dtype) in peer.dtypes]
         yield Cell(dtype, n, meeting, limit, sets, reference="vecadd")
 

@@ -1,6 +1,6 @@
 """NumPy arrays in, a new NumPy array out, as users see it: a library's copies count in its time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import vecadd
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import WARM, Timer, then_resting
+from benchmarks.peers.libraries import Entry
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, Buffers
 from vecadd.bench.options import Options
@@ -27,9 +28,12 @@ New = Callable[[Any, Any], Any]
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size. use_gpu() is called with the first cell; `vecadd (host)` shows what it changes."""
-    del machine
     vecadd.use_gpu()
-    timers = {name: _new(add) for name, add in _found().items()}
+    timers = {
+        name: _new(add)
+        for adds in libraries.meeting("peer-end-to-end", PEERS, machine.missing)
+        for name, add in adds.items()
+    }
     if TORCH_ON_HOST in timers:
         timers[TORCH_ON_HOST] = then_resting(timers[TORCH_ON_HOST])
     peers = [Contestant(name, HOST, timer) for name, timer in timers.items()]
@@ -38,16 +42,13 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         yield Cell(dtype, min(n, most), peers, sets=1, reference="vecadd")
 
 
-def _found() -> Mapping[str, New]:
-    adds: dict[str, New] = {
+def _always() -> dict[str, New]:
+    return {
         "vecadd": lambda a, b: vecadd.add(a, b),
         "vecadd (host)": lambda a, b: vecadd.add(a, b, device="cpu"),
         "vecadd (cuda)": lambda a, b: vecadd.add(a, b, device="cuda"),
         "numpy": lambda a, b: np.add(a, b),
     }
-    for more in libraries.found([_torch, _cupy]):
-        adds |= more
-    return adds
 
 
 def _torch() -> dict[str, New]:
@@ -66,6 +67,13 @@ def _torch() -> dict[str, New]:
 def _cupy() -> dict[str, New]:
     cupy = libraries.module("cupy")
     return {"cupy": lambda a, b: cupy.asnumpy(cupy.add(cupy.asarray(a), cupy.asarray(b)))}
+
+
+PEERS = (
+    Entry("vecadd", "", "vecadd", _always),
+    Entry("torch", "torch", "torch", _torch),
+    Entry("cupy", "cupy", "cupy-cuda13x", _cupy),
+)
 
 
 def _new(add: New) -> Timer:

@@ -58,7 +58,7 @@ def by_events(add: Add, least: float = LEAST, before: Callable[[Sequence[Buffers
             pairs = [_pair() for _ in sets]
             for (begin, end), (a, b, out, _) in zip(pairs, sets, strict=True):
                 begin.record()
-                add(a, b, out)
+                add(a, b, out=out)
                 end.record()
             return pairs
 
@@ -80,7 +80,7 @@ def by_events_in_a_row(add: Add) -> Timer:
             for begin, end in pairs:
                 begin.record()
                 for a, b, out, _ in islice(used, IN_A_ROW):
-                    add(a, b, out)
+                    add(a, b, out=out)
                 end.record()
             return pairs
 

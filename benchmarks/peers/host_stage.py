@@ -28,6 +28,7 @@ import vecadd
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import ENOUGH, WARM, Fastest, Timer, mean_in_a_row, then_resting
 from benchmarks.peers.libraries import Entry
+from build_native.incremental import processors
 from vecadd.bench import probes
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import HOST, Buffers
@@ -144,7 +145,7 @@ def numexpr() -> Peer:
     """On one thread or on all processors; `re_evaluate` is `evaluate` without looking the expression up again. Only the
     dtypes that it adds without converting them."""
     library = libraries.module("numexpr")
-    most = min(library.MAX_THREADS, _processors())
+    most = min(library.MAX_THREADS, processors())
 
     def on(threads: int, a: Any, b: Any, **out: Any) -> Call:
         if library.get_num_threads() != threads:
@@ -163,7 +164,7 @@ def numkong() -> Peer:
     tensors on NumPy's memory, which it looks up sooner than arrays. Its integers saturate, which is another
     operation."""
     library = libraries.module("numkong")
-    pool = ThreadPoolExecutor(_processors())
+    pool = ThreadPoolExecutor(processors())
 
     def on(threads: int, *arrays: Any) -> Call:
         step = -(-len(arrays[0]) // threads)
@@ -184,13 +185,9 @@ def numkong() -> Peer:
     def tensor(x: Any) -> Any:
         return library.from_pointer(x.ctypes.data, (len(x),), str(x.dtype), owner=x)
 
-    into: dict[str, Way] = {_threads(n): partial(on, n) for n in (1, _processors())}
+    into: dict[str, Way] = {_threads(n): partial(on, n) for n in (1, processors())}
     dtypes = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
     return Peer("numkong", into, {"": partial(on, 1)}, dtypes, read=np.asarray)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _threads(count: int) -> str:

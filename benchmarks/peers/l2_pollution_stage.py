@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import libraries
+from benchmarks.peers import libraries, tensors
 from benchmarks.peers.clocks import Timer
-from benchmarks.peers.libraries import Add
+from benchmarks.peers.libraries import Add, Entry
 from vecadd import _core
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import DEVICE, Buffers
@@ -24,7 +24,7 @@ RESIDENT_ADDS = 40
 
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """What an addition costs the kernels after it: those on other memory, in the L2, and those that read its sum."""
-    del options, machine
+    del options
     ways = {"plain loads": {"loads": 1, "warps": 24}, "tuned": {}, "evict_last": {"loads": 2, "warps": 24}}
     float32 = np.dtype("float32")
 
@@ -34,7 +34,8 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
 
     resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
     yield Cell(float32, RESIDENT_N, resident, sets=1, reference="45 MB after plain loads")
-    with_torch = _has_streams()
+    torch = Entry("torch", "torch", "torch", lambda: libraries.module("torch").cuda.Stream())
+    with_torch = bool(list(libraries.meeting("peer-l2-pollution", [torch], machine.missing)))
     on_another = [
         Contestant(f"45 MB on another stream after {name}", DEVICE, _resident_on_another_stream(way, kept))
         for name, way in ways.items()
@@ -49,7 +50,8 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         Contestant(f"reads the sum of {name}", DEVICE, _reading_after(add, kept), arrays=2)
         for name, add in adds.items()
     ]
-    yield Cell(float32, READ_N, reading, reference="reads the sum of plain loads")
+    sets = tensors.count_sets(machine, READ_N, float32)
+    yield Cell(float32, READ_N, reading, sets=sets, reference="reads the sum of plain loads")
 
 
 def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
@@ -62,15 +64,6 @@ def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> 
         return sum(_core.run_rung("float4", a, b, out) for _ in range(RESIDENT_ADDS)) / RESIDENT_ADDS
 
     return time
-
-
-def _has_streams() -> bool:
-    try:
-        libraries.module("torch").cuda.Stream()
-    except Exception as error:
-        print(f"left out: 45 MB on another stream: {type(error).__name__}: {error}", flush=True)
-        return False
-    return True
 
 
 def _resident_on_another_stream(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
@@ -113,7 +106,7 @@ def _reading_after(add: Add, kept: Callable[[str, int], Any]) -> Timer:
         seconds = 0.0
         for a, b, out, _ in sets:
             twice = kept("twice", len(out))
-            add(a, b, out)
+            add(a, b, out=out)
             seconds += _core.run_rung("float4", out, out, twice)
         return seconds / len(sets)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import events, libraries, tensors
-from benchmarks.peers.libraries import Add
+from benchmarks.peers.libraries import Add, Entry
 from benchmarks.peers.tensors import Kept
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import Buffers, MemoryKind, WrongSumError
@@ -98,7 +98,7 @@ FORMS = (
 def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """A cell for each form, all libraries on the same memory; NumPy gives the expected sum."""
     place = tensors.shared()
-    peers = list(libraries.found([_vecadd, _torch, _cupy]))
+    peers = list(libraries.meeting("peer-layouts", PEERS, machine.missing))
     for form in FORMS:
         if options.dtypes and form.dtype not in options.dtypes:
             continue
@@ -106,7 +106,8 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         for n in options.sizes or (N,):
             kept = Kept(place)
             meeting = [_contestant(f"{name} {form.name}", place, form, add, kept) for name, add in peers]
-            yield Cell(dtype, n, meeting, reference=f"vecadd {form.name}")
+            sets = tensors.count_sets(machine, n, dtype)
+            yield Cell(dtype, n, meeting, sets=sets, reference=f"vecadd {form.name}")
 
 
 def _contestant(name: str, place: MemoryKind, form: Form, add: Add, kept: Kept) -> Contestant:
@@ -137,15 +138,6 @@ def _host(place: MemoryKind, operand: Any) -> Any:
     return operand if isinstance(operand, float) else place.get(operand)
 
 
-def _vecadd() -> tuple[str, Add]:
-    return "vecadd", vecadd.add
-
-
-def _torch() -> tuple[str, Add]:
-    add = libraries.module("torch").add
-    return "torch", lambda x, y, out: add(x, y, out=out)
-
-
 def _cupy() -> tuple[str, Add]:
     cupy = libraries.module("cupy")
 
@@ -163,6 +155,12 @@ def _cupy() -> tuple[str, Add]:
 
     return "cupy", lambda x, y, out: cupy.add(view(x), view(y), out=view(out))
 
+
+PEERS: tuple[Entry[tuple[str, Add]], ...] = (
+    Entry("vecadd", "", "vecadd", lambda: ("vecadd", vecadd.add)),
+    Entry("torch", "torch", "torch", lambda: ("torch", libraries.module("torch").add)),
+    Entry("cupy", "cupy", "cupy-cuda13x", _cupy),
+)
 
 STAGE = Sweep(
     "peer-layouts",

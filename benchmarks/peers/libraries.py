@@ -1,4 +1,4 @@
-"""The peers: where each library's arrays are and how it adds into an existing array."""
+"""The peers: found or not, in which version, and where a library's arrays are."""
 
 import importlib.util
 import sys
@@ -7,25 +7,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-import vecadd
-from vecadd.bench.operands import DEVICE, HOST, PINNED, MemoryKind
+from vecadd.bench.operands import MemoryKind
 
 POISON = 0xA5
 
 Add = Callable[..., object]  # add(a, b, out=out); on a GPU it queues the work on the legacy default stream
 Peer = TypeVar("Peer")
-
-
-@dataclass(frozen=True)
-class Library:
-    """A way to add, and where its arrays are. A call goes to the library's own function: a Python function around one
-    takes 0.1 us."""
-
-    name: str
-    place: MemoryKind
-    add: Add
 
 
 @dataclass(frozen=True)
@@ -83,52 +70,7 @@ def versions(entries: Iterable[Entry[Any]]) -> dict[str, str]:
     return found
 
 
-def vecadd_device_arrays() -> Library:
-    return Library("vecadd", DEVICE, vecadd.add)
-
-
-def vecadd_torch_tensors() -> Library:
-    return Library("vecadd (torch tensors)", _torch_place(), vecadd.add)
-
-
-def numpy_host() -> Library:
-    return Library("numpy", HOST, np.add)
-
-
-def torch_tensors() -> Library:
-    return Library("torch", _torch_place(), module("torch").add)
-
-
-def cupy_arrays() -> Library:
-    return Library("cupy", _cupy_place(), module("cupy").add)
-
-
-def vecadd_cupy_arrays() -> Library:
-    return Library("vecadd (CuPy arrays)", _cupy_place(), vecadd.add)
-
-
-def torch_round_trip() -> Library:
-    """torch from pinned memory to the GPU and back, everything asynchronous on one stream."""
-    torch = module("torch")
-
-    def add(a: Any, b: Any, out: Any) -> None:
-        up = [torch.from_numpy(x).to("cuda", non_blocking=True) for x in (a, b)]
-        torch.from_numpy(out).copy_(torch.add(*up), non_blocking=True)
-        torch.cuda.synchronize()
-
-    return Library("torch (pinned)", PINNED, add)
-
-
-def found(makers: Iterable[Callable[[], Peer]]) -> Iterator[Peer]:
-    """What of these libraries this machine has; a missing or broken one prints a line and does not stop the others."""
-    for make in makers:
-        try:
-            yield make()
-        except Exception as error:
-            print(f"left out: {make.__name__.strip('_')}: {type(error).__name__}: {error}", flush=True)
-
-
-def _torch_place() -> MemoryKind:
+def torch_place() -> MemoryKind:
     torch = module("torch")
     return MemoryKind(
         "torch",
@@ -139,7 +81,7 @@ def _torch_place() -> MemoryKind:
     )
 
 
-def _cupy_place() -> MemoryKind:
+def cupy_place() -> MemoryKind:
     cupy = module("cupy")
     return MemoryKind(
         "cupy",

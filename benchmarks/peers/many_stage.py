@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import vecadd
 from benchmarks.peers import events, libraries
 from benchmarks.peers.clocks import Timer, planned
-from benchmarks.peers.libraries import Add
+from benchmarks.peers.libraries import Add, Entry
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import DEVICE, HOST, Buffers, MemoryKind
 from vecadd.bench.options import Options
@@ -54,7 +54,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """Pairs of 10 KB and pairs of mixed sizes by the host's clock, then GPT-2's parameters by the GPU's."""
     del options
     float32 = np.dtype("float32")
-    contestants = [*_torch_lists(), *_cupy_lists(), *_own_lists(), *_host_lists()]
+    contestants = [*_torch_lists(), *_cupy_lists(machine), *_own_lists(), *_host_lists()]
     yield Cell(float32, N, contestants, sets=1, reference=REFERENCE, additions=PAIRS, length=PAIRS * N)
     mixed = mixed_shapes()
     for pair in _mixed(mixed):  # a cell of in-place additions and one of new sums: each has ours as its reference
@@ -71,24 +71,25 @@ def _elements(shapes: Sequence[Shape]) -> int:
 
 def _torch_lists() -> Iterator[Contestant]:
     torch = libraries.module("torch")
-    place = _lists_of(libraries.vecadd_torch_tensors().place)
+    place = _lists_of(libraries.torch_place())
     yield Contestant(REFERENCE, place, _by_call(_loop(vecadd.add)))
     yield Contestant("vecadd.add_many (torch tensors)", place, _by_call(vecadd.add_many))
     yield Contestant("vecadd.add_many in place (torch tensors)", place, _in_place(_own_in_place))
     yield Contestant("vecadd.add_many, new sums (torch tensors)", place, _fresh(vecadd.add_many))
     yield Contestant("vecadd.plan (torch tensors)", place, _planned())
-    yield Contestant("torch, a loop", place, _by_call(_loop(libraries.torch_tensors().add)))
+    yield Contestant("torch, a loop", place, _by_call(_loop(torch.add)))
     yield Contestant("torch._foreach_add_ in place", place, _in_place(torch._foreach_add_))
     yield Contestant("torch._foreach_add, new sums", place, _fresh(torch._foreach_add))
 
 
-def _cupy_lists() -> Iterator[Contestant]:
-    for peer in libraries.found([libraries.cupy_arrays]):
-        place = _lists_of(peer.place)
+def _cupy_lists(machine: Machine) -> Iterator[Contestant]:
+    cupy = Entry("cupy", "cupy", "cupy-cuda13x", libraries.cupy_place)
+    for found in libraries.meeting("peer-many", [cupy], machine.missing):
+        place = _lists_of(found)
         yield Contestant("vecadd, a loop (CuPy arrays)", place, _by_call(_loop(vecadd.add)))
         yield Contestant("vecadd.add_many (CuPy arrays)", place, _by_call(vecadd.add_many))
         yield Contestant("vecadd.plan (CuPy arrays)", place, _planned())
-        yield Contestant("cupy, a loop", place, _by_call(_loop(peer.add)))
+        yield Contestant("cupy, a loop", place, _by_call(_loop(libraries.module("cupy").add)))
 
 
 def _own_lists() -> Iterator[Contestant]:
@@ -100,14 +101,14 @@ def _own_lists() -> Iterator[Contestant]:
 
 def _host_lists() -> Iterator[Contestant]:
     place = _lists_of(HOST)
-    yield Contestant("numpy, a loop", place, _by_call(_loop(libraries.numpy_host().add)))
+    yield Contestant("numpy, a loop", place, _by_call(_loop(np.add)))
     yield Contestant("vecadd, a loop (NumPy arrays)", place, _by_call(_loop(vecadd.add)))
     yield Contestant("vecadd.add_many (NumPy arrays)", place, _by_call(vecadd.add_many))
 
 
 def _mixed(shapes: list[Shape]) -> Iterator[list[Contestant]]:
     torch = libraries.module("torch")
-    place = _lists_of(libraries.vecadd_torch_tensors().place, shapes)
+    place = _lists_of(libraries.torch_place(), shapes)
     yield [
         Contestant("vecadd.add_many in place (mixed sizes)", place, _in_place(_own_in_place)),
         Contestant("torch._foreach_add_ in place (mixed sizes)", place, _in_place(torch._foreach_add_)),
@@ -123,7 +124,7 @@ def _own_in_place(xs: Any, ys: Any) -> object:
 
 
 def _parameters(shapes: list[Shape]) -> Iterator[Contestant]:
-    tensors = libraries.vecadd_torch_tensors().place
+    tensors = libraries.torch_place()
     torch, place = libraries.module("torch"), _lists_of(tensors, shapes)
     yield Contestant(ONE_ARRAY, tensors, _by_events(vecadd.add))
     yield Contestant("vecadd.add_many (GPT-2's parameters)", place, _by_events(vecadd.add_many))

@@ -47,7 +47,8 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
                 if str(dtype) in peer.dtypes
                 for form in (FORMS if peer.name == "vecadd" else PEERS_FORMS)
             ]
-            yield Cell(dtype, n, meeting, reference="vecadd aligned")
+            sets = tensors.count_sets(machine, n, dtype)
+            yield Cell(dtype, n, meeting, sets=sets, reference="vecadd aligned")
 
 
 def _timer(add: Add, offsets: Sequence[int], kept: Kept) -> Callable[[Sequence[Buffers]], float]:

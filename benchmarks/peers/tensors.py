@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import POISON
 from vecadd.bench.operands import Buffers, MemoryKind
+from vecadd.bench.run import Machine
+from vecadd.model.theory import rotating_sets
 
 # Dtypes that torch cannot take from NumPy, or that NumPy lacks, are passed as integers of the same size.
 _AS_INTEGERS = {"bfloat16": "int16"}
@@ -60,6 +62,12 @@ def shared() -> MemoryKind:
         repeat=repeat,
         differs=differs,
     )
+
+
+def count_sets(machine: Machine, n: int, dtype: np.dtype[Any], spread: int = 1) -> int:
+    """How many sets a cell goes round: beyond ``spread`` times the L2, but in a tenth of the memory, because what the
+    libraries keep and convert comes on top."""
+    return rotating_sets(3 * n * dtype.itemsize, spread * machine.gpu["l2"], machine.gpu["memory"] // 10)
 
 
 class Kept:

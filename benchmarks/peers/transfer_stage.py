@@ -8,6 +8,7 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import libraries
+from benchmarks.peers.libraries import Entry
 from vecadd.bench import contestants
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.operands import DEVICE, HOST, PINNED, Buffers, MemoryKind
@@ -35,7 +36,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
     """One size with every round trip beside the host, then the routes by memory, dtype and size."""
     vecadd.use_gpu()
     limit = float(machine.limits("link")["gbps"])
-    yield Cell(np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", min_rounds=WAYS_ROUNDS)
+    yield Cell(np.dtype("float32"), N, _ways(machine), limit, sets=1, reference="add", min_rounds=WAYS_ROUNDS)
     for dtype, n in grid(options, SIZES, dtypes=DTYPES):
         for place in (PINNED, HOST):
             ways = place is PINNED and str(dtype) == "float32" and n <= WAYS_TO
@@ -47,7 +48,7 @@ def cells(options: Options, machine: Machine) -> Iterator[Cell]:
         yield _routes_cell(dtype, n, list(_on_device()))
 
 
-def _ways() -> list[Contestant]:
+def _ways(machine: Machine) -> list[Contestant]:
     """Timed by the host's clock: transfers alone, the transfer rungs, the host alone, both together, and others' round
     trips."""
     rungs = [
@@ -55,10 +56,8 @@ def _ways() -> list[Contestant]:
         for name, place in (("pinned_reused", PINNED), ("pinned", PINNED), ("pageable", HOST))
         if name in contestants.rung_names("transfer", "float32")
     ]
-    others = [
-        Contestant(peer.name, peer.place, contestants.by_host_clock(peer.add))
-        for peer in libraries.found([libraries.torch_round_trip])
-    ]
+    torch = Entry("torch (pinned)", "torch", "torch", _torch_round_trip)
+    others = libraries.meeting("peer-transfer", [torch], machine.missing)
     ways = [contestants.transfer_add(PINNED, memory="pinned"), *rungs, *others]
     ways.append(contestants.transfer_add(HOST, memory="pageable"))
     for place in (PINNED, HOST):
@@ -67,6 +66,18 @@ def _ways() -> list[Contestant]:
             ways.append(Contestant(name, place, time, {"memory": MEMORY[place]}, limited=False))
     numpy = Contestant("numpy", HOST, contestants.by_host_clock(np.add), limited=False)
     return list(map(_settled, (*ways, numpy)))
+
+
+def _torch_round_trip() -> Contestant:
+    """torch from pinned memory to the GPU and back, everything asynchronous on one stream."""
+    torch = libraries.module("torch")
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        up = [torch.from_numpy(x).to("cuda", non_blocking=True) for x in (a, b)]
+        torch.from_numpy(out).copy_(torch.add(*up), non_blocking=True)
+        torch.cuda.synchronize()
+
+    return Contestant("torch (pinned)", PINNED, contestants.by_host_clock(add))
 
 
 def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell:

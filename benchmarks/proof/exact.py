@@ -1,7 +1,6 @@
 """Exact sums, by a library that is linked with nothing of vecadd's (exact.h, exact.c)."""
 
 import ctypes
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from build_native.incremental import processors
 from build_native.targets import Build
 
 Array = NDArray[Any]
@@ -26,7 +26,7 @@ _ARGUMENTS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "exact_wrong": (ctypes.c_uint64, (ctypes.c_int, _POINTER, _POINTER, _SIZE, ctypes.POINTER(ctypes.c_uint64))),
     "exact_select": (_SIZE, (ctypes.c_uint, _POINTER, ctypes.c_uint32, _SIZE, _SIZE, _POINTER, _POINTER)),
 }
-THREADS = len(os.sched_getaffinity(0))
+THREADS = processors()
 
 
 @cache

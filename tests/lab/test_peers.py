@@ -41,9 +41,12 @@ from benchmarks.peers import (
 )
 from benchmarks.peers.device_peers import DevicePeer
 from benchmarks.peers.libraries import Entry
+from benchmarks.peers.stages import STAGES as STAGES_OF_PEERS
 from vecadd import _core
 from vecadd.bench import probes, timing
 from vecadd.bench.operands import HOST, Buffers
+from vecadd.bench.options import Options
+from vecadd.bench.run import Machine
 from vecadd.figures import Figure, figure_of_row
 
 pytestmark = pytest.mark.no_native
@@ -229,6 +232,20 @@ def test_rows_and_what_is_unmeasured_are_printed(
     assert "peer-device torch float32 " in printed
 
 
+@pytest.mark.parametrize("stage", ["device", "misaligned", "layouts", "l2_pollution"])
+def test_the_sets_of_a_stage_on_a_gpu_leave_memory_to_the_libraries(
+    stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libraries, "module", {"torch": torch_that_adds_by(np.add)}.__getitem__)
+    monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
+    machine = Machine(probed={"device": {"gbps": 1.0}})
+    machine.gpu = {"l2": 1 << 30, "memory": 1 << 30}
+    for sweep in STAGES_OF_PEERS[stage]:
+        for cell in sweep.cells(Options((100_000,), ("float32",)), machine):
+            if cell.sets != 1:  # as many as a set of 1.2 MB, or of READ_N elements, allows
+                assert 0 < cell.sets * cell.set_bytes <= machine.gpu["memory"] // 10
+
+
 class Queue:
     """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, that many times; queueing takes
     ``takes`` seconds."""
@@ -262,7 +279,7 @@ class Queue:
 
 def test_queued_additions_are_timed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(monkeypatch)
-    time = events.by_events_in_a_row(lambda a, b, out: queue.seen.append(out))
+    time = events.by_events_in_a_row(lambda a, b, *, out: queue.seen.append(out))
     sets = [Buffers(None, None, f"out {i}", 0) for i in range(events.IN_A_ROW + 1)]
     assert time(sets) == 32e-3 / events.IN_A_ROW
     outs = [used.out for used in sets]
@@ -274,7 +291,7 @@ def test_queued_additions_are_timed_some_at_a_time(monkeypatch: pytest.MonkeyPat
 
 def test_the_gpu_sleeps_for_longer_than_the_last_additions_took_to_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(monkeypatch, takes=3e-4)
-    time = events.by_events(lambda a, b, out: None)
+    time = events.by_events(lambda a, b, *, out: None)
     for count in (3, 3, 1):
         time([queue.one()] * count)
     assert queue.slept == [600_000, 1_800_000, 600_000]
@@ -291,7 +308,7 @@ def test_the_gpu_sleeps_for_longer_than_the_last_additions_took_to_queue(monkeyp
 def test_what_the_gpu_did_not_sleep_through_is_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(monkeypatch, awake=2, takes=1e-3)
     time = events.by_events(
-        lambda a, b, out: queue.seen.append(out), least=1e-3, before=lambda sets: queue.seen.append("before")
+        lambda a, b, *, out: queue.seen.append(out), least=1e-3, before=lambda sets: queue.seen.append("before")
     )
     assert time([queue.one()]) == 32e-3
     assert queue.seen == [
@@ -302,7 +319,7 @@ def test_what_the_gpu_did_not_sleep_through_is_queued_again(monkeypatch: pytest.
 def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(monkeypatch, awake=events.TRIES)
     with pytest.raises(RuntimeError, match="5 times the GPU woke before the additions were queued"):
-        events.by_events(lambda a, b, out: None)([queue.one()])
+        events.by_events(lambda a, b, *, out: None)([queue.one()])
     assert len(queue.slept) == events.TRIES
 
 
