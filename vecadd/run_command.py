@@ -16,13 +16,13 @@ from typing import Any, NoReturn
 
 from vecadd import why
 from vecadd._command import INTERRUPTED, UsageError, epilog, say, status_line, target
-from vecadd._install import MOST, Installation, install
+from vecadd._install import Installation, install
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments, those before the program."""
     parser.usage = (
-        "vecadd run [-h] [--allocator] [--count] [--least BYTES] [--why [--install] [--json FILE]]\n"
+        "vecadd run [-h] [--allocator] [--count] [--why [--install] [--json FILE]]\n"
         "                  (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]"
     )
     parser.allow_abbrev = False  # program_begins knows whole names
@@ -30,12 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
     parser.add_argument("--count", action="store_true", help="at the end, print on stderr what vecadd added")
-    parser.add_argument(
-        "--least",
-        type=int,
-        metavar="BYTES",
-        help="for tests: all threads add every run of at least that many bytes, whether they gain or not",
-    )
     parser.add_argument(
         "--why",
         action="store_true",
@@ -59,15 +53,13 @@ def program_begins(words: Sequence[str]) -> int:
     """Where the program begins among the words after ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
         begins = not word.startswith("-") or word in ("-", "--") or word.startswith(("-m", "-c"))
-        if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
+        if begins and (at == 0 or words[at - 1] != "--json"):
             return at
     return len(words)
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
     """Runs the program as Python would run it, and ends with its exit status."""
-    if arguments.least is not None and not 1 <= arguments.least <= MOST:
-        raise UsageError(f"--least takes bytes, 1 or more and at most 2^63 - 1, not {arguments.least}")
     words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if words and words[0].startswith(("-m", "-c")) and len(words[0]) > 2:
         words = [words[0][:2], words[0][2:], *words[1:]]
@@ -80,14 +72,14 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     with_install = arguments.install or not arguments.why
     if not arguments.why and (arguments.install or arguments.json is not None):
         raise UsageError("--install and --json are for --why")
-    if not with_install and (arguments.allocator or arguments.count or arguments.least is not None):
-        raise UsageError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
+    if not with_install and (arguments.allocator or arguments.count):
+        raise UsageError("--allocator and --count are for vecadd in NumPy's addition: give --install too")
     # What is registered first runs last: after the program's threads and its own handlers.
     if arguments.why:
         folder = Path.cwd() if isinstance(arguments.json, Path) else Path()  # a folder that is gone has no cwd
         atexit.register(_print_receipt, os.getpid(), arguments.json, folder)
     if with_install:
-        installation = install(allocator=arguments.allocator, least=arguments.least)
+        installation = install(allocator=arguments.allocator)
         if arguments.count:
             atexit.register(_print_count, installation)
     if arguments.why:

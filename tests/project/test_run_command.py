@@ -51,12 +51,6 @@ def test_two_dashes_end_the_options(options: tuple[str, ...], tmp_path: Path) ->
     assert (result.returncode, result.stdout) == (0, "['adds.py', '--', '-x']\n")
 
 
-def test_least_gives_every_run_of_elements_to_all_threads(tmp_path: Path) -> None:
-    (tmp_path / "adds.py").write_text("import numpy as np\nnp.ones(10) + np.ones(10)\n")
-    assert "0 elements added in 0 calls" in vecadd_run("--count", "adds.py", cwd=tmp_path).stderr
-    assert "10 elements added in 1 calls" in vecadd_run("--count", "--least", "1", "adds.py", cwd=tmp_path).stderr
-
-
 def test_the_allocator_is_installed_on_request(tmp_path: Path) -> None:
     code = "import numpy, vecadd; a = numpy.ones(1 << 20); print(vecadd.memory_stats()['output_used_bytes'] > 0)"
     (tmp_path / "memory.py").write_text(code)
@@ -208,8 +202,6 @@ def test_an_interrupt_ends_it(tmp_path: Path) -> None:
         (["-m"], "name a script, a module after -m, or code after -c"),
         (["-c"], "name a script, a module after -m, or code after -c"),
         (["nowhere.py"], "there is no file 'nowhere.py'"),
-        (["--least", "0", "x.py"], "--least takes bytes, 1 or more and at most 2^63 - 1, not 0"),
-        (["--least", str(2**64), "x.py"], f"--least takes bytes, 1 or more and at most 2^63 - 1, not {2**64}"),
     ],
 )
 def test_what_cannot_be_run_is_said(words: list[str], said: str, tmp_path: Path) -> None:
