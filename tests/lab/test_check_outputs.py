@@ -293,3 +293,13 @@ def test_no_file_that_is_read_is_written(
         assert cli.main([*commands[command], f"--{option}", str(file)]) == 2
         assert f"--{option} {file} is one of the files that are read: name another" in capsys.readouterr().err
         assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", SAID)
+def test_a_full_disk_keeps_no_other_file_from_being_written(
+    command: str, commands: dict[str, list[str]], tmp_path: Path, capsys: Any
+) -> None:
+    page = tmp_path / "page"
+    assert cli.main([*commands[command], "--json", "/dev/full", "--html", str(page)]) == 2
+    assert capsys.readouterr().err == f"vecadd {command}: /dev/full: No space left on device\n"
+    assert page.read_text().startswith(BEGINS["html"])
