@@ -48,7 +48,8 @@ def queued(rows: list[Figure]) -> list[str]:
 def routes(rows: list[Figure]) -> list[str]:
     """The chosen route beside each possible route, by dtype, memory and size."""
     compared = [row for row in rows if row.params.get("reference", row.name) == "add as routed"]
-    table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
+    shown = [row for row in compared if row.name != AGAIN]
+    table = _forms(shown, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
     return [*table, "", describe_choice(compared)]
 
 

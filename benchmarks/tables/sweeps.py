@@ -2,6 +2,7 @@
 and additions of Zarr arrays."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
 from benchmarks import model_check
@@ -61,7 +62,7 @@ def _tabulate(
 RATE = "GB/s (% of limit)"
 
 # Sizes of the wide tables; the files have the others.
-PRECISION_SIZES = (2**10, 2**14, 2**18, 2**20, 2**24, 2**28)
+PRECISION_SIZES = (2**10, 2**14, 2**20, 2**24, 2**28)
 LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
 
 
@@ -91,7 +92,7 @@ def inflight(rows: list[Figure]) -> list[str]:
 
 def blocksize(rows: list[Figure]) -> list[str]:
     """Each rung by the threads of a block, and below it the waves, at the largest size that was recorded."""
-    return _each(SWEEPS["blocksize"].tables(_largest(rows)))
+    return _each([_without(table, "best") for table in SWEEPS["blocksize"].tables(_largest(rows))])
 
 
 def precision(rows: list[Figure]) -> list[str]:
@@ -168,16 +169,25 @@ def matrices(rows: list[Figure]) -> list[str]:
     """Transposes, or products and below them document 004's columns and its last step put to the test."""
     first, *others = make_tables(rows)
     rate = first.columns[2].name
-    shown = first.only("rung", "seconds", rate, "% limit", "gain", "blocks", "occ. %", "regs", "documents")
+    shown = first.only("rung", "seconds", rate, "% limit", "gain", "blocks", "occ. %", "documents")
+    unlike = ("its block", "its KB", "achieved", "DRAM", "memory", "compute", "L2")
+    others = [replace(_without(table, *unlike), notes=table.notes[1:]) for table in others]  # the first is of them
     return _each([shown, *others])
 
 
+def _without(table: Table, *names: str) -> Table:
+    """The table without these columns, with its notes."""
+    return replace(table.only(*(each.name for each in table.columns if each.name not in names)), notes=table.notes)
+
+
 def _each(tables: Sequence[Table]) -> list[str]:
-    """The tables as they are, each with its notes below it, and with its title above it where there are several."""
+    """The tables as they are, each with those of its notes below it that the tables before it have not had, and with
+    its title above it where there are several."""
     lines: list[str] = []
     for table in tables:
         lines += [f"**{table.title}**", ""] if len(tables) > 1 else []
-        lines += [*table_as_markdown(table), "", *(f"- {note}" for note in table.notes), ""]
+        notes = [f"- {note}" for note in table.notes if f"- {note}" not in lines]
+        lines += [*table_as_markdown(table), "", *notes, *([""] if notes else [])]
     return lines[:-1]
 
 
@@ -279,19 +289,7 @@ def _show_nanoseconds(row: Figure | None) -> str:
 # What `vecadd profile` recorded of the documents' steps: kernels beside their profilers' figures, and transfers
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
-SHOWN_METRICS = (
-    "duration",
-    "sm",
-    "needed",
-    "dram",
-    "l2",
-    "occupancy",
-    "achieved",
-    "registers",
-    "block",
-    "grid",
-    "waves",
-)
+SHOWN_METRICS = ("duration", "sm", "dram", "l2", "occupancy")  # the others are what `vecadd profile` shows
 DOCUMENTS_METRICS = ("duration", "dram", "memory", "sm", "l2", "achieved", "registers")
 SHORT_NAMES = {
     "duration": "time",
@@ -330,21 +328,20 @@ def profiled_transfers(rows: list[Figure]) -> list[str]:
     lines = []
     for row in rows:
         for index, part in enumerate(row.params.get("parts", ())):
-            each = part["seconds"] / part["count"], part["least"], part["most"]
             lines.append(
                 [
                     row.name if index == 0 else "",
                     TITLES.get(part["what"], part["what"]),
                     str(part["count"]),
                     show_seconds(part["seconds"]),
-                    *map(show_seconds, each),
+                    show_seconds(part["seconds"] / part["count"]),
                     f"{100 * part['share']:.1f} %",
                     NOTHING if part["bytes"] is None else f"{part['bytes'] / 1e6:,.1f}",
                     NOTHING if part["gbps"] is None else f"{part['gbps']:.1f}",
                 ]
             )
-    heads = ["rung", "what", "count", "total", "average", "min", "max", "share", "MB", "GB/s"]
-    return markdown(heads, lines, [False, False, *[True] * 8])
+    heads = ["rung", "what", "count", "total", "average", "share", "MB", "GB/s"]
+    return markdown(heads, lines, [False, False, *[True] * 6])
 
 
 def _show_documents(rung: str) -> str:
