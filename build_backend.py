@@ -13,7 +13,7 @@ from setuptools.build_meta import (
     prepare_metadata_for_build_wheel,
 )
 
-from build_native.toolkit import DISASSEMBLER, missing_requirements, wanted
+from build_native.toolkit import DISASSEMBLER, laboratory_wanted, missing_requirements, wanted
 
 __all__ = [
     "build_editable",
@@ -30,7 +30,7 @@ Settings = Mapping[str, str | list[str] | None] | None
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    disassembler = DISASSEMBLER if wanted() else ()
+    disassembler = DISASSEMBLER if wanted() and laboratory_wanted() else ()
     return [*build_meta.get_requires_for_build_wheel(config_settings), *missing_requirements(), *disassembler]
 
 

@@ -16,7 +16,7 @@ from setuptools.errors import CompileError
 from build_native.flags import free_threaded
 from build_native.incremental import BuildError
 from build_native.targets import Build, install
-from build_native.toolkit import ToolkitError
+from build_native.toolkit import ToolkitError, laboratory_wanted
 
 
 class BuildNative(build_ext):
@@ -27,14 +27,15 @@ class BuildNative(build_ext):
         except (BuildError, ToolkitError) as error:
             raise CompileError(str(error)) from error
         package = path.resolve().parent
-        if (package / "code.py").is_file():  # written by BuildPython; an editable installation reads the sources
+        # code.py is written by BuildPython; an editable installation reads the sources.
+        if laboratory_wanted() and (package / "code.py").is_file():
             _record_machine_code(package)
 
 
 class BuildPython(build_py):
     def run(self) -> None:
         super().run()
-        if not self.editable_mode:  # which has the sources themselves
+        if laboratory_wanted() and not self.editable_mode:  # which has the sources themselves
             carried = _alone("vecadd/_carried.py")
             carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from build_native import toolkit
 from build_native.incremental import ROOT, BuildError
 
 CORE = ("csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*.c")
@@ -108,7 +109,18 @@ VARIANTS = {
 
 
 def sources(patterns: Iterable[str]) -> list[Path]:
-    return [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    found = [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return found if toolkit.laboratory_wanted() else [source for source in found if not _is_laboratory(source)]
+
+
+def _is_laboratory(source: Path) -> bool:
+    """Whether it belongs to the laboratory: it lies there, or is a test that includes what does, or a header beside it
+    does."""
+    if source.parts[0] != "tests":
+        return "lab" in source.parts
+    included = re.findall(r'^#include "(.+)"', (ROOT / source).read_text(encoding="utf-8"), re.MULTILINE)
+    beside = [source.parent / name for name in included if (ROOT / source.parent / name).is_file()]
+    return any("lab" in name.split("/") for name in included) or any(map(_is_laboratory, beside))
 
 
 def core_sources(*, cuda: bool, machine: str) -> list[Path]:
@@ -171,6 +183,7 @@ def python_flags() -> tuple[str, ...]:
             "Ubuntu by `apt install python3-dev`"
         )
     limited = () if free_threaded() else ("-DPy_LIMITED_API=0x030B0000",)
+    laboratory = f"-DVECADD_LAB={int(toolkit.laboratory_wanted())}"
     numpy_api = ("-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION")
     folders = dict.fromkeys((paths["include"], paths["platinclude"], numpy.get_include()))
-    return (*limited, *numpy_api, *(flag for folder in folders for flag in ("-isystem", folder)))
+    return (laboratory, *limited, *numpy_api, *(flag for folder in folders for flag in ("-isystem", folder)))

@@ -23,7 +23,8 @@ class Build:
     def __init__(self, variant: str = "release") -> None:
         self.variant = flags.VARIANTS[variant]
         self.cuda = toolkit.wanted() and not self.variant.machine
-        self.folder = Path("build", variant if toolkit.wanted() else f"{variant}-host")
+        parts = [variant] + ["host"] * (not toolkit.wanted()) + ["core"] * (not toolkit.laboratory_wanted())
+        self.folder = Path("build", "-".join(parts))
         self.cc = _compiler("CC", "cc", "gcc")
         self.cxx = _compiler("CXX", "c++", "g++")
         if self.variant.machine:

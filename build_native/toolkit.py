@@ -30,9 +30,18 @@ class ToolkitError(Exception):
 
 def wanted(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether this build has CUDA in it: yes, unless VECADD_CUDA=0."""
-    setting = environ.get("VECADD_CUDA", "1")
+    return _switched_on(environ, "VECADD_CUDA", "builds with CUDA (the default), 0 for the host alone")
+
+
+def laboratory_wanted(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this build has the laboratory in it: yes, unless VECADD_LAB=0."""
+    return _switched_on(environ, "VECADD_LAB", "builds the laboratory too (the default), 0 what adds alone")
+
+
+def _switched_on(environ: Mapping[str, str], variable: str, meaning: str) -> bool:
+    setting = environ.get(variable, "1")
     if setting not in ("0", "1"):
-        raise ToolkitError(f"VECADD_CUDA={setting!r}: 1 builds with CUDA (the default), 0 for the host alone")
+        raise ToolkitError(f"{variable}={setting!r}: 1 {meaning}")
     return setting == "1"
 
 

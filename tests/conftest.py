@@ -52,6 +52,9 @@ import foreign as foreign_memory  # noqa: E402  what is loaded above must come f
 import vecadd  # noqa: E402
 from vecadd import _core  # noqa: E402
 
+if not _core.LAB_BUILD:  # the tests of what adds; those that need the laboratory here and there are marked
+    collect_ignore_glob += ["lab/*", "project/*"]
+
 # Devices and drivers are shared by a test's examples on purpose.
 ALLOWED = [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
@@ -64,8 +67,13 @@ hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """VECADD_TEST_PARAMETERS: of each test function at most that many parameter sets, the same ones in every run.
-    For the sanitizers, which look for what most sets of a path show; 0 or nothing: all of them."""
+    """Without the laboratory the tests that are marked so are skipped.
+
+    VECADD_TEST_PARAMETERS: of each test function at most that many parameter sets, the same ones in every run. For the
+    sanitizers, which look for what most sets of a path show; 0 or nothing: all of them."""
+    for item in items:
+        if not _core.LAB_BUILD and item.get_closest_marker("laboratory"):
+            item.add_marker(pytest.mark.skip("needs the laboratory"))
     most = int(os.environ.get("VECADD_TEST_PARAMETERS") or 0)
     if not most:
         return
@@ -241,6 +249,8 @@ def second_device(device: int) -> int:
 def driver(device: int, runtime: str | None) -> Iterator[foreign_memory.Driver]:
     """Another library's way to the device: memory, copies and streams that vecadd did not make. No test leaves its
     thread in another capture mode than CUDA's first one, in which a thread's waits end another's capture."""
+    if runtime is None:  # where a test has a parameter named device
+        pytest.skip("needs a GPU or the CUDA-runtime double")
     library = foreign_memory.open_driver(runtime == "double")
     library.take_capture_mode()  # an earlier test may have lost the device
     yield library

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 CUDA_BUILD: Final[bool]
+LAB_BUILD: Final[bool]  # without it the functions of vecadd.ladder and vecadd.bench raise RuntimeError
 CUDA_RUNTIME_VERSION: Final[int]
 TUNED_VERSION: Final[int]  # of the format of the files that vecadd tune writes
 DTYPES: Final[Mapping[str, int]]  # bytes of an element, by the names of the dtypes that add has code of its own for

@@ -17,6 +17,7 @@ from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
+from vecadd import _core
 from vecadd._command import INTERRUPTED, USAGE_ERROR, UsageError, package_version, say, unknown
 
 
@@ -24,13 +25,15 @@ from vecadd._command import INTERRUPTED, USAGE_ERROR, UsageError, package_versio
 class Command:
     """A subcommand. Its module has ``add_arguments``, which takes the command's parser, and ``run``, which takes what
     was parsed and gives the exit status. Where the last words are a program's, ``program_begins`` says which begins it.
-    ``judges``: its exit status 1 is a verdict, so that an error has another.
+    ``judges``: its exit status 1 is a verdict, so that an error has another. ``measures``: only by what a build with
+    VECADD_LAB=0 is without.
     """
 
     name: str
     help: str
     module: str
     judges: bool = False
+    measures: bool = False
 
     def code(self) -> ModuleType:
         """Its module."""
@@ -45,11 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False))
     name, failed = "vecadd", 1
     try:
-        parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
-        command: Command = parsed.command
-        name = f"vecadd {command.name}"
-        failed = USAGE_ERROR if command.judges else 1
-        status: int = command.code().run(parsed)
+        given = sys.argv[1:] if arguments is None else arguments
+        if command := _command(given):
+            name = f"vecadd {command.name}"
+            failed = USAGE_ERROR if command.judges else 1
+        parsed = _parsed(given)
+        if parsed.command.measures:
+            _core.rungs()  # which says so without the laboratory
+        status: int = parsed.command.code().run(parsed)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
@@ -98,12 +104,16 @@ class _CommandParser(argparse.ArgumentParser):
         return option == name or (self.allow_abbrev and option.startswith(name))
 
 
+def _command(arguments: Sequence[str]) -> Command | None:
+    """The command that they begin with."""
+    return next((command for command in COMMANDS if [command.name] == list(arguments[:1])), None)
+
+
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    command = next((command for command in COMMANDS if command.name == named), None)
+    command = _command(arguments)
     parser = _parser(command)
-    if named and command is None:
-        parser.error(unknown("command", named, [command.name for command in COMMANDS]))
+    if command is None and arguments and not arguments[0].startswith("-"):
+        parser.error(unknown("command", arguments[0], [command.name for command in COMMANDS]))
     if command is None or not hasattr(command.code(), "program_begins"):
         return parser.parse_args(arguments)
     own = 1 + command.code().program_begins(arguments[1:])
@@ -130,17 +140,29 @@ def _parser(named: Command | None) -> argparse.ArgumentParser:
 
 COMMANDS = (
     Command("info", "what this machine and this build have", "vecadd._machine"),
-    Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
     Command(
-        "judge", "whether an addition of your own is right, and how fast it is", "vecadd.judge.command", judges=True
+        "bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command", measures=True
     ),
-    Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command"),
     Command(
-        "check", "whether this machine does what it should: an acceptance test", "vecadd.check.command", judges=True
+        "judge",
+        "whether an addition of your own is right, and how fast it is",
+        "vecadd.judge.command",
+        judges=True,
+        measures=True,
+    ),
+    Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command", measures=True),
+    Command(
+        "check",
+        "whether this machine does what it should: an acceptance test",
+        "vecadd.check.command",
+        judges=True,
+        measures=True,
     ),
     Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
     Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare", judges=True),
-    Command("tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune"),
+    Command(
+        "tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune", measures=True
+    ),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),
     Command("run", "run a Python program with vecadd in NumPy's own addition", "vecadd.run_command"),

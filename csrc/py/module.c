@@ -29,14 +29,26 @@
 #name, (PyCFunction)(void (*)(void))py_##name, (flags) | METH_KEYWORDS, name##_doc                             \
     }
 
-/* What the laboratory measures of a GPU. */
-#if VECADD_CUDA
-#define ON_GPUS UNDOCUMENTED
-#else
-#define ON_GPUS(name, flags)                                                                                           \
+#define ABSENT(name, refusal)                                                                                          \
     {                                                                                                                  \
-#name, (PyCFunction)(void (*)(void))without_cuda, METH_VARARGS | METH_KEYWORDS, NULL                           \
+#name, (PyCFunction)(void (*)(void))refusal, METH_VARARGS | METH_KEYWORDS, NULL                                \
     }
+
+/* What the laboratory measures, and what it measures of GPUs: a build without them answers here. */
+#if !VECADD_LAB
+#define LABORATORY(name, flags) ABSENT(name, without_laboratory)
+#define LABORATORY_ON_GPUS      LABORATORY
+
+static PyObject *
+without_laboratory(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
+{
+    return PyErr_Format(PyExc_RuntimeError,
+                        "this vecadd was built without the laboratory (VECADD_LAB=0): to get it, run "
+                        "pip install --force-reinstall --no-deps . in its sources without that variable");
+}
+#elif !VECADD_CUDA
+#define LABORATORY                      UNDOCUMENTED
+#define LABORATORY_ON_GPUS(name, flags) ABSENT(name, without_cuda)
 
 static PyObject *
 without_cuda(PyObject *module, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
@@ -45,6 +57,9 @@ without_cuda(PyObject *module, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUS
     status_no_cuda(&status);
     return status_raise(PyModule_GetState(module), &status);
 }
+#else
+#define LABORATORY         UNDOCUMENTED
+#define LABORATORY_ON_GPUS UNDOCUMENTED
 #endif
 
 static PyMethodDef methods[] = {
@@ -81,23 +96,23 @@ static PyMethodDef methods[] = {
     UNDOCUMENTED(host_limit, METH_VARARGS),
     UNDOCUMENTED(host_limit_round, METH_O),
 
-    UNDOCUMENTED(rungs, METH_NOARGS),
-    UNDOCUMENTED(run_rung, METH_VARARGS | METH_KEYWORDS),
-    UNDOCUMENTED(poison, METH_O),
-    UNDOCUMENTED(clear, METH_O),
-    UNDOCUMENTED(wake_limits, METH_NOARGS),
-    UNDOCUMENTED(pattern_write, METH_VARARGS),
-    UNDOCUMENTED(pattern_check, METH_VARARGS),
-    ON_GPUS(latency_stages, METH_VARARGS | METH_KEYWORDS),
-    ON_GPUS(rung_facts, METH_VARARGS | METH_KEYWORDS),
-    ON_GPUS(timeline, METH_VARARGS | METH_KEYWORDS),
-    ON_GPUS(judge_call, METH_VARARGS | METH_KEYWORDS),
-    ON_GPUS(repeat, METH_VARARGS),
-    ON_GPUS(probe, METH_VARARGS),
-    ON_GPUS(device_memory, METH_VARARGS),
-    ON_GPUS(peer_limits, METH_VARARGS),
-    ON_GPUS(raw_launches, METH_VARARGS | METH_KEYWORDS),
-    ON_GPUS(call_stages, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY(rungs, METH_NOARGS),
+    LABORATORY(run_rung, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY(poison, METH_O),
+    LABORATORY(clear, METH_O),
+    LABORATORY(wake_limits, METH_NOARGS),
+    LABORATORY(pattern_write, METH_VARARGS),
+    LABORATORY(pattern_check, METH_VARARGS),
+    LABORATORY_ON_GPUS(latency_stages, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY_ON_GPUS(rung_facts, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY_ON_GPUS(timeline, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY_ON_GPUS(judge_call, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY_ON_GPUS(repeat, METH_VARARGS),
+    LABORATORY_ON_GPUS(probe, METH_VARARGS),
+    LABORATORY_ON_GPUS(device_memory, METH_VARARGS),
+    LABORATORY_ON_GPUS(peer_limits, METH_VARARGS),
+    LABORATORY_ON_GPUS(raw_launches, METH_VARARGS | METH_KEYWORDS),
+    LABORATORY_ON_GPUS(call_stages, METH_VARARGS | METH_KEYWORDS),
     {NULL, NULL, 0, NULL},
 };
 
@@ -180,6 +195,7 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
         PyModule_AddObjectRef(module, "Plan", (PyObject *)state->plan_type) < 0 ||
         PyModule_AddObjectRef(module, "CUDA_BUILD", VECADD_CUDA ? Py_True : Py_False) < 0 ||
+        PyModule_AddObjectRef(module, "LAB_BUILD", VECADD_LAB ? Py_True : Py_False) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0 ||
         PyModule_AddIntConstant(module, "TUNED_VERSION", TUNED_VERSION) < 0)
         return -1;

@@ -120,6 +120,7 @@ def test_every_allocation_of_a_call_on_the_host_may_fail_once(child):
     assert told["explain"] >= 3
 
 
+@pytest.mark.laboratory
 def test_every_allocation_of_a_call_on_the_device_may_fail_once(device, child):
     told = allocations(child, PREPARE_DEVICE, ON_DEVICE)
     assert told["plan of lists"] >= 3

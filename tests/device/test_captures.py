@@ -406,6 +406,7 @@ def call_and_drop(call, work):
     call(work)
 
 
+@pytest.mark.laboratory
 def test_a_capture_goes_on_while_another_thread_calls(device, child):
     """In a process without JAX's threads, which other tests may have started: they end captures of the whole process.
     If it fails, its output ends with the name of the call."""

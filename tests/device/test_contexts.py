@@ -72,6 +72,7 @@ LINES = [
 ]
 
 
+@pytest.mark.laboratory
 def test_work_on_the_second_gpu_makes_no_context_on_the_first(second_device, runtime, child):
     child(ON_THE_SECOND.format(on_double=runtime == "double", lines=LINES))
 

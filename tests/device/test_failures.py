@@ -65,9 +65,6 @@ SINGLE = {
         work.pinned, work.pinned, vecadd.empty_pinned(N, np.float32), device="cuda"
     ).copy(),
     "up_and_down": lambda work: vecadd.to_device(work.want).numpy(),
-    "in_pieces": rung("pdl"),
-    "as_a_graph": rung("graph_pdl_trigger"),
-    "batched": rung("batched"),
     "views of one dtype": lambda work: vecadd.add(work.twice[::2], work.twice[1::2]).numpy(),
     "views of two dtypes": lambda work: vecadd.add(work.twice[::2], work.integers, work.out).numpy(),
     "a view as out": lambda work: vecadd.add(work.device, work.device, work.long[1:]).copy().numpy(),
@@ -84,6 +81,8 @@ SINGLE = {
     "into pinned memory": lambda work: (work.device + work.device).numpy(out=work.pinned_out).copy(),
     "pickled": lambda work: pickle.loads(pickle.dumps(work.device + work.device)).numpy(),
 }
+if _core.LAB_BUILD:
+    SINGLE |= {"in_pieces": rung("pdl"), "as_a_graph": rung("graph_pdl_trigger"), "batched": rung("batched")}
 
 
 # Routes that keep what was lent until a later call, or release, finds the GPU done with it.
@@ -110,7 +109,7 @@ def transfer(rung, run):
 
 TRANSFERS = {
     f"{run.__name__} {rung['name']}": transfer(rung, run)
-    for rung in _core.rungs()
+    for rung in (_core.rungs() if _core.LAB_BUILD else ())
     if rung["kind"] == "transfer"
     for run in (_core.run_rung, _core.timeline)
 }

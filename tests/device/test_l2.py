@@ -38,6 +38,7 @@ def test_a_large_addition_keeps_its_inputs_and_gives_their_end_back(device: int,
     assert double.l2(address(total), LARGE) == (0, 0)
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize(
     ("chosen", "evict_last", "demoted"),
     [({"loads": 1}, False, False), ({"loads": 2}, True, False), ({"loads": 2, "demoted": 1}, True, True)],

@@ -121,8 +121,23 @@ def test_a_wheel_is_built_with_the_disassembler_and_an_editable_installation_is_
     monkeypatch.setenv("VECADD_CUDA", "1")
     assert build_backend.get_requires_for_build_wheel() == ["setuptools", "nvcc", *toolkit.DISASSEMBLER]
     assert build_backend.get_requires_for_build_editable() == ["setuptools", "nvcc"]
-    monkeypatch.setenv("VECADD_CUDA", "0")
-    assert build_backend.get_requires_for_build_wheel() == ["setuptools", "nvcc"]
+    for without in ("VECADD_LAB", "VECADD_CUDA"):
+        with monkeypatch.context() as context:
+            context.setenv(without, "0")
+            assert build_backend.get_requires_for_build_wheel() == ["setuptools", "nvcc"]
+
+
+def test_a_build_without_the_laboratory_has_none_of_its_sources_and_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = (*flags.CORE, *flags.MODULE, *flags.KERNELS, *flags.TESTS, *flags.CONFORMANCE)
+    everything = {str(source) for source in flags.sources(patterns)}
+    monkeypatch.setenv("VECADD_LAB", "0")
+    left_out = everything - {str(source) for source in flags.sources(patterns)}
+    assert {name for name in everything if "/lab/" in name} == {
+        name for name in left_out if not name.startswith("tests/")
+    }
+    assert "tests/c/kernels/test_device_rungs.c" in left_out, "it includes the laboratory's headers"
+    assert "tests/double/conformance/programmatic.cu" in left_out, "a header beside it includes them"
+    assert "tests/c/test_plan.c" not in left_out
 
 
 def test_a_setting_that_is_neither_0_nor_1_is_refused() -> None:

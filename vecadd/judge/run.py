@@ -144,6 +144,7 @@ def judge(
     """
     if is_child():
         raise RuntimeError("a contestant cannot judge: put the call under if __name__ == '__main__'")
+    _core.rungs()  # which says so in a build without the laboratory
     itemsize = _find_itemsize(dtype)
     alignment = itemsize if alignment is None else alignment
     if alignment < itemsize or alignment > LINE or alignment & (alignment - 1):

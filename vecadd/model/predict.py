@@ -8,6 +8,7 @@ decided with recordings at hand. Where each term comes from is said ahead of eac
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from vecadd import _core
@@ -161,7 +162,10 @@ def _batched(launch: Launch) -> Prediction:
 # The rates are of page-locked memory, and nothing else is counted: no call, allocation, or second copy of ordinary
 # memory. A rung's time beyond this is their cost.
 
-_ROWS = {row["name"]: row for row in _core.rungs()}
+
+@cache
+def _rows() -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in _core.rungs()}
 
 
 def predict_transfer(launch: Launch) -> Prediction:
@@ -189,7 +193,7 @@ def predict_transfer(launch: Launch) -> Prediction:
 
 def _kernel(launch: Launch) -> float:
     names = launch.rung["choices"].get("kernel")
-    row = _ROWS[names[launch.params["kernel"]] if names else "tuned"]
+    row = _rows()[names[launch.params["kernel"]] if names else "tuned"]
     alone = replace(launch, rung=row, params=with_defaults(row, {}), block=0, facts=None)
     return kernels.predict_kernel(alone, ARRAYS * launch.n * launch.itemsize).seconds
 
