@@ -37,28 +37,21 @@ add_run(struct module_state *state, const struct plan *plan)
 static PyObject *
 add_by_numpy(const struct module_state *state, const struct add_arguments *arguments)
 {
-    PyObject *result = NULL, *keywords = NULL;
-    Py_ssize_t named = arguments->keywords ? PyTuple_Size(arguments->keywords) : 0;
-    PyObject *positional = PyTuple_New(arguments->positional);
-    if (!positional)
+    const Py_ssize_t named = arguments->keywords ? PyTuple_Size(arguments->keywords) : 0;
+    OWNED PyObject *positional = PyTuple_New(arguments->positional), *keywords = named ? PyDict_New() : NULL;
+    if (!positional || (named && !keywords))
         return NULL;
     for (Py_ssize_t i = 0; i < arguments->positional; i++)
         if (PyTuple_SetItem(positional, i, Py_NewRef(arguments->values[i])) < 0)
-            goto done;
-    if (named && !(keywords = PyDict_New()))
-        goto done;
+            return NULL;
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(arguments->keywords, i);
-        bool ours = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0 ||
-                    PyUnicode_Compare(name, state->names[NAME_STREAM]) == 0;
+        const bool ours = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0 ||
+                          PyUnicode_Compare(name, state->names[NAME_STREAM]) == 0;
         if (!ours && PyDict_SetItem(keywords, name, arguments->values[arguments->positional + i]) < 0)
-            goto done;
+            return NULL;
     }
-    result = PyObject_Call(state->numpy_add, positional, keywords);
-done:
-    Py_DECREF(positional);
-    Py_XDECREF(keywords);
-    return result;
+    return PyObject_Call(state->numpy_add, positional, keywords);
 }
 
 PyObject *

@@ -63,8 +63,7 @@ static int
 check_pair_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {
     const int fits = out_has_sums_dtype(values);
-    PyObject *out = fits > 0 ? add_nowhere(state, values) : NULL;
-    Py_XDECREF(out);
+    OWNED PyObject *out = fits > 0 ? add_nowhere(state, values) : NULL;
     if (out)
         return 0;
     return fits < 0 || clear_refusal() < 0 ? -1 : check_by_numpy(values);
@@ -99,7 +98,8 @@ check_single_pairs(struct module_state *state, const struct pairs *pairs)
     if (pairs->single_count == 0 ||
         (pairs->place == PLACE_HOST && !pairs->lists[ROLE_OUT])) /* new sums can be dropped */
         return 0;
-    PyObject *values[ROLE_COUNT + 1], *names = names_of(state, pairs);
+    PyObject *values[ROLE_COUNT + 1];
+    OWNED PyObject *names = names_of(state, pairs);
     int failed = !names;
     for (size_t i = 0; i < pairs->single_count && !failed; i++) {
         values_of(pairs, pairs->single[i], values);
@@ -107,7 +107,6 @@ check_single_pairs(struct module_state *state, const struct pairs *pairs)
         if (failed)
             prefix_error_with_pair(pairs->single[i]);
     }
-    Py_XDECREF(names);
     return failed ? -1 : 0;
 }
 
@@ -118,7 +117,8 @@ add_single_pairs(PyObject *module, const struct pairs *pairs)
 {
     if (pairs->single_count == 0)
         return 0;
-    PyObject *values[ROLE_COUNT + 1], *names = names_of(PyModule_GetState(module), pairs);
+    PyObject *values[ROLE_COUNT + 1];
+    OWNED PyObject *names = names_of(PyModule_GetState(module), pairs);
     int failed = !names;
     for (size_t i = 0; i < pairs->single_count && !failed; i++) {
         Py_ssize_t pair = pairs->single[i];
@@ -129,7 +129,6 @@ add_single_pairs(PyObject *module, const struct pairs *pairs)
         failed = !sum ||
                  (Py_IsNone(values[ROLE_OUT]) ? PyList_SetItem(pairs->result, pair, sum) < 0 : (Py_DECREF(sum), false));
     }
-    Py_XDECREF(names);
     return failed ? -1 : 0;
 }
 

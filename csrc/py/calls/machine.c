@@ -34,14 +34,10 @@ py_host_facts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     struct status why; /* for additions to tell: these are facts, whether one can be made or not */
     const struct host_simd *simd = host_simd_chosen(&why);
-    PyObject *levels = supported_levels(), *sizes = levels ? thresholds_dict(host_thresholds()) : NULL;
-    if (!sizes) {
-        Py_XDECREF(levels);
-        return NULL;
-    }
-    return Py_BuildValue("{s:z,s:N,s:i,s:n,s:n,s:n,s:N}", "simd", simd ? simd->name : NULL, "simd_levels", levels,
-                         "threads", threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
-                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes);
+    return Py_BuildValue("{s:z,s:N,s:i,s:n,s:n,s:n,s:N}", "simd", simd ? simd->name : NULL, "simd_levels",
+                         supported_levels(), "threads", threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1),
+                         "l2", (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds",
+                         thresholds_dict(host_thresholds()));
 }
 
 PyObject *
@@ -124,14 +120,9 @@ py_device_launch_configs(PyObject *module, PyObject *arguments)
     if (WITHOUT_GIL(device_check_ordinal(device, &status) < 0 ||
                     device_launch_configs(device, &launch_configs, &status) < 0))
         return status_raise(state, &status);
-    PyObject *rows = list_of_rows(&launch_configs.used), *shipped = list_of_rows(&launch_configs.shipped);
-    if (!rows || !shipped) {
-        Py_XDECREF(rows);
-        Py_XDECREF(shipped);
-        return NULL;
-    }
     return Py_BuildValue("{s:s,s:n,s:s,s:N,s:N}", "key", launch_configs.key, "l2", (Py_ssize_t)launch_configs.used.l2,
-                         "source", source_name[launch_configs.used.source], "rows", rows, "shipped", shipped);
+                         "source", source_name[launch_configs.used.source], "rows", list_of_rows(&launch_configs.used),
+                         "shipped", list_of_rows(&launch_configs.shipped));
 }
 
 PyObject *

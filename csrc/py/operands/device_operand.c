@@ -162,14 +162,13 @@ read_shape(PyObject *interface, const char *what, struct owned_operand *result)
 static int
 void_is(struct module_state *state, const struct owned_operand *result, enum dtype expected)
 {
-    PyObject *dtype;
+    OWNED PyObject *dtype = NULL;
     if (library_has_dtype(result->library, expected))
         return 1;
     if (optional_attribute(result->exported, state->names[NAME_DTYPE], &dtype) < 0)
         return -1;
     const int known =
         dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == (int)expected;
-    Py_XDECREF(dtype);
     return PyErr_Occurred() ? -1 : known;
 }
 

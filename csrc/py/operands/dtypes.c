@@ -300,10 +300,8 @@ check_cast(struct module_state *state, enum dtype sum, enum dtype out)
 {
     if (sum == out)
         return 0;
-    PyArray_Descr *from = dtype_descr(state, sum), *to = from ? dtype_descr(state, out) : NULL;
-    bool allowed = to && PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
-    Py_XDECREF((PyObject *)from);
-    Py_XDECREF((PyObject *)to);
+    OWNED PyArray_Descr *from = dtype_descr(state, sum), *to = from ? dtype_descr(state, out) : NULL;
+    const bool allowed = to && PyArray_CanCastTypeTo(from, to, NPY_SAME_KIND_CASTING);
     if (!allowed && !PyErr_Occurred())
         PyErr_Format(PyExc_TypeError,
                      "Cannot cast ufunc 'add' output from dtype('%s') to dtype('%s') with casting rule 'same_kind'",

@@ -98,9 +98,8 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
     OWNED PyObject *nothing = method ? PyTuple_New(0) : NULL;
     PyObject *capsule = NULL;
     for (int all = 1; nothing && all >= 0; all--) {
-        PyObject *keywords = keywords_of(stream, all);
+        OWNED PyObject *keywords = keywords_of(stream, all);
         capsule = keywords ? PyObject_Call(method, nothing, keywords) : NULL;
-        Py_XDECREF(keywords);
         /* A producer from before the keywords raises TypeError, the only sign of its age. */
         if (capsule || !all || !PyErr_ExceptionMatches(PyExc_TypeError))
             break;

@@ -361,34 +361,35 @@ array_or_number(PyObject *object)
     return is_number(object) ? Py_NewRef(object) : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
 }
 
+static PyObject *
+dtype_or_type(PyObject *x)
+{
+    return PyArray_Check(x)  ? Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)x))
+           : PyBool_Check(x) ? (PyObject *)PyArray_DescrFromType(NPY_BOOL)
+                             : Py_NewRef((PyObject *)Py_TYPE(x));
+}
+
 /* The dtype that numpy.add gives the sum. That of Python's numbers alone depends on their values. */
 static PyArray_Descr *
 any_sum_dtype(const struct module_state *state, PyObject *a, PyObject *b)
 {
-    PyObject *both[] = {a, b}, *kind[2];
     if (is_number(a) && is_number(b)) {
         OWNED PyObject *sum = PyObject_CallFunctionObjArgs(state->numpy_add, a, b, NULL);
         OWNED PyObject *array = sum ? PyArray_FromAny(sum, NULL, 0, 0, 0, NULL) : NULL;
         return array ? (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)array)) : NULL;
     }
-    for (int k = 0; k < 2; k++)
-        kind[k] = PyArray_Check(both[k])  ? Py_NewRef((PyObject *)PyArray_DESCR((PyArrayObject *)both[k]))
-                  : PyBool_Check(both[k]) ? (PyObject *)PyArray_DescrFromType(NPY_BOOL)
-                                          : Py_NewRef((PyObject *)Py_TYPE(both[k]));
-    PyArray_Descr *dtype = numpys_sum_dtype(state, kind[0], kind[1]);
-    Py_DECREF(kind[0]);
-    Py_DECREF(kind[1]);
-    return dtype;
+    OWNED PyObject *kind_of_a = dtype_or_type(a), *kind_of_b = dtype_or_type(b);
+    return numpys_sum_dtype(state, kind_of_a, kind_of_b);
 }
 
 /* The dtype of its scalars' type: of native byte order, without metadata. Takes the reference. */
 static PyArray_Descr *
 plain_dtype(PyArray_Descr *dtype)
 {
+    OWNED PyArray_Descr *given = dtype;
     PyArray_Descr *plain = NULL;
-    if (dtype)
-        PyArray_DescrConverter((PyObject *)dtype->typeobj, &plain);
-    Py_XDECREF((PyObject *)dtype);
+    if (given)
+        PyArray_DescrConverter((PyObject *)given->typeobj, &plain);
     return plain;
 }
 

@@ -120,17 +120,15 @@ stream_from_object(const struct module_state *state, PyObject *object, void **st
         return stream_from_handle(object, "stream", stream);
 
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-        PyObject *value;
-        int found = optional_attribute(object, state->names[attributes[i]], &value);
+        OWNED PyObject *value = NULL;
+        const int found = optional_attribute(object, state->names[attributes[i]], &value);
         if (found < 0)
             return -1;
         if (!found)
             continue;
-        int result = attributes[i] == NAME_CUDA_STREAM_PROTOCOL ? stream_from_protocol(value, stream)
-                     : attributes[i] == NAME_HANDLE             ? stream_from_numba(value, stream)
-                                                                : stream_from_handle(value, "stream", stream);
-        Py_DECREF(value);
-        return result;
+        return attributes[i] == NAME_CUDA_STREAM_PROTOCOL ? stream_from_protocol(value, stream)
+               : attributes[i] == NAME_HANDLE             ? stream_from_numba(value, stream)
+                                                          : stream_from_handle(value, "stream", stream);
     }
     return refuse(PyExc_TypeError,
                   "stream must be an int (0: the legacy default stream) or an object with __cuda_stream__, "
