@@ -63,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compressor", choices=("none", "zstd"), default="none")
     parser.add_argument("--workers", type=int, default=2, help="of the clusters")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--only", default="", metavar="TEXT", help="contestants whose name contains it, and the disk")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--json", type=target, metavar="FILE")
     parser.add_argument("--child", metavar="NAME", help=argparse.SUPPRESS)
@@ -72,9 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(measured(given.child, given.folder, given.workers)))
         return 0
     conditions = machine.conditions_now()
-    chosen = [name for name in CONTESTANTS if given.only in name or name == DISK]
-    missing = [name for name in chosen if "cubed" in name and importlib.util.find_spec("cubed") is None]
-    chosen = [name for name in chosen if name not in missing]
+    missing = [name for name in CONTESTANTS if "cubed" in name and importlib.util.find_spec("cubed") is None]
+    chosen = [name for name in CONTESTANTS if name not in missing]
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         make(Path(folder), given)
         order = [name for _ in range(given.rounds) for name in random.sample(chosen, len(chosen))]

@@ -7,7 +7,7 @@ Under each table: machine, date and commit; other libraries' versions, clock and
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -20,9 +20,20 @@ ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
 RESULTS = ROOT / "benchmarks" / "results"
 
-_MARKED = re.compile(
-    r"(?P<open><!-- table: (?P<name>[\w-]+)(?: (?P<machine>\S+))? -->\n).*?(?P<close><!-- /table -->)", re.S
-)
+
+def _find_marked(mark: str, end: str) -> re.Pattern[str]:
+    """What is between <!-- mark --> and <!-- /end -->, with both."""
+    return re.compile(rf"(?P<open><!-- {mark} -->\n).*?(?P<close><!-- /{end} -->)", re.S)
+
+
+def _put_between(marker: re.Match[str], lines: Iterable[str]) -> str:
+    """The marker with these lines, and an empty one, in place of those that it has."""
+    return "\n".join([marker["open"], *lines, "", marker["close"]])
+
+
+_MARKED = _find_marked(r"table: (?P<name>[\w-]+)(?: (?P<machine>\S+))?", "table")
+_MARKED_CHECK = _find_marked(r"check: (?P<name>[\w-]+) (?P<machine>\S+)", "check")
+_MARKED_VERIFIED = _find_marked("verified", "verified")
 
 
 TABLES: dict[str, Callable[[list[Figure]], list[str]]] = {
@@ -126,7 +137,8 @@ def fill(text: str, folder: Path = RESULTS, method_at: str = "benchmarks/README.
         note.insert(0, RATIO)
     below = iter(zip(tables, notes, strict=True))
     filled = _MARKED.sub(lambda marker: _block(marker, *next(below)), text)
-    return fill_verified(fill_checks(filled), folder)
+    filled = _MARKED_CHECK.sub(_check_block, filled)
+    return _MARKED_VERIFIED.sub(lambda marker: _put_between(marker, verified_lines(folder)), filled)
 
 
 def _runs(marker: re.Match[str], folder: Path) -> list[Recording]:
@@ -153,23 +165,13 @@ def _table(name: str, runs: list[Recording]) -> list[str]:
 
 def _block(marker: re.Match[str], runs: list[Recording], notes: list[str]) -> str:
     table = _table(marker["name"], runs) if runs else ["*Not recorded yet.*"]
-    below = [line for note in notes for line in (note, "")]
-    return "\n".join([marker["open"], *table, "", *below, marker["close"]])
+    return _put_between(marker, [*table, *(line for note in notes for line in ("", note))])
 
 
 # The tables of docs/check.md, from the files in benchmarks/checks that `vecadd check --json` wrote. A table is between
 # <!-- check: NAME MACHINE --> and <!-- /check -->: NAME is one of CHECK_TABLES, MACHINE a file's name.
 
 CHECKS = ROOT / "benchmarks" / "checks"
-
-_MARKED_CHECK = re.compile(
-    r"(?P<open><!-- check: (?P<name>[\w-]+) (?P<machine>\S+) -->\n).*?(?P<close><!-- /check -->)", re.S
-)
-
-
-def fill_checks(text: str) -> str:
-    """The text with every marked table made anew. Raises ValueError for a marker that names no table or no check."""
-    return _MARKED_CHECK.sub(_check_block, text)
 
 
 def _check_block(marker: re.Match[str]) -> str:
@@ -183,7 +185,7 @@ def _check_block(marker: re.Match[str]) -> str:
         f"*`vecadd check` on {check.machine_type}, driver {check.meta['driver']}, "
         f"{show_date({'date': check.time, **check.vecadd})}: [all of it](../benchmarks/checks/{path.name}).*"
     )
-    return "\n".join([marker["open"], *CHECK_TABLES[name](check), "", origin, "", marker["close"]])
+    return _put_between(marker, [*CHECK_TABLES[name](check), "", origin])
 
 
 def _memory_rates(check: Check) -> Iterator[str]:
@@ -245,15 +247,6 @@ def _find_value(check: Check, id: str) -> float:
 # What was proven and tested: which proof, long run or stage of `make gpu`, when and at which commit
 
 STAGES = ("test", "large", "sanitize")  # of `make gpu`: the others measure, and their figures are in the documents
-
-_MARKED_VERIFIED = re.compile(r"(?P<open><!-- verified -->\n).*?(?P<close><!-- /verified -->)", re.S)
-
-
-def fill_verified(text: str, folder: Path) -> str:
-    """The text with the marked table made anew."""
-    return _MARKED_VERIFIED.sub(
-        lambda marker: "\n".join([marker["open"], *verified_lines(folder), "", marker["close"]]), text
-    )
 
 
 def verified_lines(folder: Path) -> Iterator[str]:

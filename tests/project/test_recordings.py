@@ -109,8 +109,7 @@ def test_a_recorded_check_is_as_its_schema_says(path: Path) -> None:
 
 def test_a_checks_tables_show_its_values() -> None:
     tables = {
-        name: documents.fill_checks(f"<!-- check: {name} 2xh200 -->\n<!-- /check -->")
-        for name in documents.CHECK_TABLES
+        name: documents.fill(f"<!-- check: {name} 2xh200 -->\n<!-- /check -->") for name in documents.CHECK_TABLES
     }
     found = {each["id"]: each for each in json.loads((documents.CHECKS / "2xh200.json").read_text())["findings"]}
     assert f"| read alone | {found['device memory/gpu 0/read']['value']:.0f} GB/s |" in tables["normal"]
@@ -128,7 +127,7 @@ def test_a_checks_tables_show_its_values() -> None:
 )
 def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        documents.fill_checks(f"<!-- check: {marker} -->\n<!-- /check -->")
+        documents.fill(f"<!-- check: {marker} -->\n<!-- /check -->")
 
 
 def test_proofs_and_tests_are_listed_with_their_commits(tmp_path: Path) -> None:
