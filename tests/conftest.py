@@ -66,6 +66,10 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200
 hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "laboratory: needs what a build by VECADD_LAB=0 is without")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without the laboratory the tests that are marked so are skipped.
 
