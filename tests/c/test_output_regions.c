@@ -1,14 +1,11 @@
 /* Blocks that are cut from huge pages: their addresses, and what the system gets back when some or all of them go. */
 #include <inttypes.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "check.h"
 #include "host/output_pool.h"
 #include "host/schedule.h"
@@ -17,7 +14,6 @@
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
-#define MS  1000000LL /* in ns */
 
 enum { BLOCKS = 640, BYTES = 96 << 10 }; /* two regions */
 
@@ -26,23 +22,6 @@ static unsigned char *block[BLOCKS];
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-
-static atomic_uint lost_us;
-static atomic_llong callers_ns; /* what the last page took the caller, the main thread */
-
-/* The C library's, but workers that fault in pages lose their processors for `lost_us`. */
-int
-madvise(void *address, size_t bytes, int advice)
-{
-    const bool is_caller = gettid() == getpid();
-    if (advice == MADV_POPULATE_WRITE && !is_caller)
-        usleep(atomic_load(&lost_us));
-    const long long began = now_ns();
-    const int result = (int)syscall(SYS_madvise, address, bytes, advice);
-    if (advice == MADV_POPULATE_WRITE && is_caller)
-        atomic_store(&callers_ns, now_ns() - began);
-    return result;
-}
 
 static uintptr_t
 region_of(const void *address)
@@ -214,7 +193,6 @@ several_threads_fault_in_pages_that_blocks_are_about_to_have(void)
     const int before = threads_choose(4);
     size_t most = 0;
     for (int i = 0; i < 200 && most < 3; i++) {
-        prefault_forget();
         const size_t ahead = pages_ahead(MIB);
         CHECK(ahead <= 3, "%zu pages ahead of 4 threads", ahead);
         most = ahead > most ? ahead : most;
@@ -249,55 +227,6 @@ a_caller_whose_workers_are_busy_faults_in_one_page(void)
     const size_t more = pages_there((uintptr_t)region) - before;
     CHECK(more == 1, "%zu more pages", more);
     huge_region_unmap(region);
-}
-
-/* Of four pages that several threads are asked for. */
-static size_t
-backed_of_four(void)
-{
-    struct huge_region *region = huge_region_map();
-    const size_t before = pages_there((uintptr_t)region);
-    prefault_huge_pages((struct huge_pages){(char *)region + 4 * HUGE_PAGE, 4});
-    const size_t backed = pages_there((uintptr_t)region) - before;
-    huge_region_unmap(region);
-    return backed;
-}
-
-/* Once, for a worker that loses its processor for a time: the batch takes longer than four pages take the caller, by
- * `least` to `most` ns. What earlier batches have saved makes up for 10 ms. On a loaded machine the caller may be done
- * before a worker comes, or lose its own processor, so it is tried for ten seconds. */
-static void
-wait_for_a_worker(unsigned us, long long least, long long most)
-{
-    atomic_store(&lost_us, us);
-    const double end = now_seconds() + 10;
-    long long waited, longer;
-    do {
-        usleep(100);
-        prefault_forget();
-        atomic_store(&callers_ns, 0);
-        const long long began = now_ns();
-        backed_of_four();
-        waited = now_ns() - began;
-        longer = atomic_load(&callers_ns) ? waited - 4 * atomic_load(&callers_ns) : -1;
-    } while ((waited < us * 1000LL || longer < least || longer > most) && now_seconds() < end);
-    atomic_store(&lost_us, 0);
-    CHECK(waited >= us * 1000LL && longer >= least && longer <= most, "%lld ns for %u us, %lld longer", waited, us,
-          longer);
-}
-
-static void
-a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write(void)
-{
-    const int before = threads_choose(2);
-    wait_for_a_worker(20000, 12 * MS, LLONG_MAX);
-    for (int i = 0; i < 64; i++)
-        CHECK(backed_of_four() == 0, "%d", i);
-    CHECK(backed_of_four() > 0, "it is tried again");
-    wait_for_a_worker(3000, 0, 8 * MS);
-    CHECK(backed_of_four() > 0, "a short wait is made up for");
-    prefault_forget();
-    threads_choose(before);
 }
 
 static void
@@ -380,8 +309,6 @@ main(void)
     RUN(a_mapping_that_begins_on_a_huge_page_has_room_for_the_blocks_head);
     if (system_backs_pages())
         RUN(a_caller_whose_workers_are_busy_faults_in_one_page);
-    if (system_backs_pages())
-        RUN(a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write);
     if (huge_pages_are_there()) {
         if (system_backs_pages())
             RUN(several_threads_fault_in_pages_that_blocks_are_about_to_have);
