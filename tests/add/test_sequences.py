@@ -81,7 +81,9 @@ class Sums(RuleBasedStateMachine):
         if by == "vecadd.add" or not self.installed or (self.least is None and n * dtype.itemsize < 128 << 10):
             assert added == 0
         elif self.least:
-            assert added == (n if vecadd.get_num_threads() > 1 else 0)
+            # One thread of ours adds where streaming stores pay: where none of the last sums was, from 256 KiB on.
+            alone = (0, n) if n * dtype.itemsize >= 256 << 10 and out in ("new", "out") else (0,)
+            assert added in ((n,) if vecadd.get_num_threads() > 1 else alone)
         if total is not None:
             assert np.array_equal(bits(total), bits(want))
             if keep and len(self.kept) < KEPT:
