@@ -23,14 +23,12 @@ struct strided;
 struct host_schedule {
     const struct host_simd *simd;
     int threads;        /* at most, including the caller */
-    int processors;     /* that the process may use: workers spin after the addition where each thread has one */
     int starts;         /* missing workers that it starts at most, where it wakes any */
     bool wakes;         /* sleeping workers are woken; otherwise those take part that still spin after an earlier sum */
     bool streaming;     /* streaming (non-temporal) stores */
     bool streams_alone; /* ordinary stores, but streaming ones where no worker takes part */
     bool narrow;        /* simd->narrower, if there is one and the component gains by it */
-    bool
-        stays_in_slice; /* each thread keeps to its own slice, which its cache contains, if no worker must wake first */
+    bool stays_in_slice; /* each thread keeps to the slice that its cache contains, if no worker must wake first */
     size_t block; /* units that a thread takes at a time: components, or elements of a strided sum; 0 for one thread */
     const struct fallback_loop *fallback; /* NULL, or the loop that adds where no worker takes part. Borrowed */
 };

@@ -10,8 +10,7 @@
 size_t
 loop_least(void)
 {
-    const struct host_thresholds *from = host_thresholds();
-    return smaller(smaller(from->awake, from->wake), from->stream_alone);
+    return host_thresholds()->least;
 }
 
 static bool

@@ -1,7 +1,7 @@
 /* What a device is, and how a thread makes it current. Each function restores the thread's current device.
  *
- * A build without CUDA has all functions of this folder's headers too, in csrc/transfer/without_cuda.c: each fails
- * there with STATUS_NO_CUDA_BUILD. */
+ * A build without CUDA has what other folders call of this folder's headers too, in csrc/transfer/without_cuda.c: each
+ * function fails there with STATUS_NO_CUDA_BUILD. */
 #ifndef VECADD_GPU_DEVICE_H
 #define VECADD_GPU_DEVICE_H
 

@@ -1,7 +1,7 @@
 #include "host/limit.h"
 
-/* Plain loops by threads that spin through a round. It shares no code with the adders it bounds, but
- * works on the same arrays: arrays with other alignments modulo a page and on other pages are up to 1.2 times
+/* The probe: plain loops by threads that spin through a round. It shares no code with the adders it bounds, but works
+ * on the same arrays: arrays with other alignments modulo a page and on other pages are up to 1.2 times
  * slower. */
 #include <pthread.h>
 #include <sched.h>

@@ -97,8 +97,8 @@ struct huge_pages huge_region_pages_to_prefault(struct huge_region *region, int 
 /* Faults in the pages, each by one thread, at most one by the caller; pages of busy workers are left to the threads
  * that write there. Writes to the pages meanwhile are safe. On an EPYC one thread zeroes a huge page in 180 us, and two
  * threads two of them in 195. Where other programs keep the processors busy the caller now and then waits 4 to 11 ms
- * for a worker that has lost its own, as it does in the sums themselves: to leave the pages to the threads that write
- * after such waits was no faster (two processors, two and more other programs: 0.9 of the time without). */
+ * for a worker that has lost its own, as it does in the sums themselves. To leave the pages to the threads that write
+ * after such a wait gained nothing: beside busy programs sums took 0.8 to 1.25 times as long with it. */
 void prefault_huge_pages(struct huge_pages pages);
 
 #endif

@@ -384,7 +384,7 @@ choose_stores(struct host_schedule *schedule, const struct host_request *request
         const bool moved = bytes >= from->moved_alone && request->c && output_address_changed(bytes, request->c);
         schedule->streaming = request->moved / 3 >= (alone ? from->stream_alone : from->stream_together) ||
                               (moved && (alone || bytes >= from->moved));
-        schedule->streams_alone = moved && !schedule->streaming && !request->below;
+        schedule->streams_alone = moved && !schedule->streaming && (!request->below || schedule->wakes);
     }
 }
 
@@ -407,7 +407,6 @@ host_schedule(struct host_schedule *schedule, const struct host_request *request
     if (schedule->threads <= 1)
         return 0;
     schedule->fallback = schedule->streaming || schedule->wakes ? NULL : request->below;
-    schedule->processors = processors_usable();
     schedule->starts = (int)smaller(1 + bytes / BYTES_A_START, THREADS_MAX);
     schedule->stays_in_slice =
         schedule->threads >= STAY_FROM && !schedule->streaming && request->moved / 3 < from->cached;

@@ -2,8 +2,7 @@
  *
  *     vec                       a register full of components of any type
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and the fence that orders it
- *     vec_add_bool, _f16        the additions that are quicker by instructions of its own, with NumPy's values and
- * flags
+ *     vec_add_bool, _f16        the additions that are quicker by its own instructions, with NumPy's values and flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. With HALF_VECTORS it defines half
  * and half_stream too, a register of half the length, and adds halves where it likes: the type of vec_add_f16 tells. */

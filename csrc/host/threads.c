@@ -445,7 +445,7 @@ start_workers(struct thread_pool *pool, int threads, int most)
 }
 
 /* Workers begin with the mask of the caller that starts them. Where a caller has another one since, so do they, and the
- * processors are counted again for the next job. Not on a machine with more than 1024 processors. */
+ * processors are counted again. Not on a machine with more than 1024 processors. */
 static void
 follow_caller(struct thread_pool *pool)
 {
@@ -483,9 +483,9 @@ assign_parts(struct thread_pool *pool, int threads, bool wakes)
 /* Wakes all workers that have a part, one by one: on sixteen cores, where workers woke each other, a job took 1.2 to 3
  * times as long. */
 static void
-wake_workers(struct thread_pool *pool, int processors)
+wake_workers(struct thread_pool *pool)
 {
-    const bool keep_off = pool->threads == 2 && processors == 2;
+    const bool keep_off = pool->threads == 2 && processors_usable() == 2;
     for (int i = 1; i <= pool->started; i++)
         if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
             wake_worker(&pool->worker[i], keep_off);
@@ -571,7 +571,7 @@ run_in_pool(struct thread_pool *pool, const struct host_schedule *schedule, size
     pool->stays_in_slice = schedule->stays_in_slice && atomic_load(&pool->awake) >= pool->threads - 1;
     pool->control = fpenv_without_flags(fpenv_get());
     atomic_store_explicit(&pool->callers_cpu, sched_getcpu(), memory_order_relaxed);
-    atomic_store_explicit(&pool->spins, pool->threads <= schedule->processors, memory_order_relaxed);
+    atomic_store_explicit(&pool->spins, pool->threads <= processors_usable(), memory_order_relaxed);
     atomic_store_explicit(&pool->flags, 0, memory_order_relaxed);
     slices_cut(pool->slice, pool->threads, n, schedule->block);
 
@@ -580,7 +580,7 @@ run_in_pool(struct thread_pool *pool, const struct host_schedule *schedule, size
         pool->number += 2;
     atomic_store(&pool->open, pool->number);
     if (wakes)
-        wake_workers(pool, schedule->processors);
+        wake_workers(pool);
     run_part(pool, 0, pool->stays_in_slice);
     wait_for_workers(pool);
     *flags = atomic_load_explicit(&pool->flags, memory_order_relaxed);
@@ -607,8 +607,7 @@ threads_run(const struct host_schedule *schedule, size_t n, threads_body *body, 
 unsigned
 threads_run_all(int threads, size_t n, size_t block, threads_body *body, void *context)
 {
-    const struct host_schedule schedule = {
-        .threads = threads, .processors = processors_usable(), .starts = THREADS_MAX, .wakes = true, .block = block};
+    const struct host_schedule schedule = {.threads = threads, .starts = THREADS_MAX, .wakes = true, .block = block};
     return threads_run(&schedule, n, body, context, NULL);
 }
 

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import tracemalloc
 import warnings
 from functools import partial
 from pathlib import Path
@@ -253,6 +254,14 @@ def test_what_is_not_contiguous_or_not_alike_is_added_too(device, name):
     assert_same_values(np.asarray(got), np.asarray(want))
 
 
+def test_an_operand_may_give_an_array_of_a_subclass(device):
+    class GivesSubclass:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(5.0).view(np.memmap)
+
+    assert_same(vecadd.add(GivesSubclass(), np.arange(5.0), device="cuda"), 2 * np.arange(5.0))
+
+
 def test_what_is_copied_first_needs_no_python_of_vecadds(device):
     called = []
     operands = [(*make(), None) for make in STAGED.values()] + [(np.arange(5), 1.5, np.zeros(10)[::2])]
@@ -283,6 +292,28 @@ def test_out_may_be_whatever_numpy_takes(device, make_out):
     assert vecadd.add(a, a, out, device="cuda") is out
     np.add(a, a, out=want)
     assert out.tobytes() == want.tobytes()
+
+
+def test_a_sum_is_made_once_where_out_is_larger(device):
+    out = np.zeros((1000, 2000))[:, ::2]
+    tracemalloc.start()
+    try:
+        vecadd.add([1.0], [2.0], out, device="cuda")
+        assert tracemalloc.get_traced_memory()[1] < out.nbytes // 4
+    finally:
+        tracemalloc.stop()
+    assert np.all(out == 3)
+
+
+def test_out_whose_class_refuses_additions_is_refused_and_left(device):
+    class Refuses(np.ndarray):
+        __array_ufunc__ = None
+
+    out = np.zeros(3).view(Refuses)
+    for add in (np.add, partial(vecadd.add, device="cuda")):
+        with pytest.raises(TypeError, match="does not support ufuncs"):
+            add([1.0, 2.0, 3.0], [4, 5, 6], out)
+    assert out.tobytes() == bytes(24)
 
 
 def test_a_transfer_after_one_that_failed_writes_its_own_sum_and_nothing_else(double, device):

@@ -269,31 +269,44 @@ fits(PyObject *operand, enum dtype dtype)
 }
 
 /* Host operands that a GPU is to add and does not take as they are. NumPy's own errors come first where it may have
- * one. */
+ * one: its check may run Python code that resizes an array, so that the shapes are kept here. The plan's a and b are
+ * the objects until there are copies. */
 static int
 prepare_copies(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
                struct prepared_call *call)
 {
     struct host_sum sum;
-    struct operand out;
+    struct operand described[ROLE_COUNT];
+    ssize_t shapes[ROLE_COUNT][LAYOUT_DIMENSIONS];
     struct status status;
-    const struct operand *operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand, NULL};
+    const struct operand *operands[] = {&described[ROLE_A], &described[ROLE_B], NULL};
     if (host_any_pair_from(state, objects, call->operands, &sum) < 0)
         return -1;
     call->kind = CALL_COPIES;
     call->described[ROLE_A] = call->described[ROLE_B] = true;
     call->descr = sum.descr;
-    PyObject *a = call->operands[ROLE_A].exported, *b = call->operands[ROLE_B].exported;
-    if (objects[ROLE_OUT] && is_taken_by(objects[ROLE_OUT], &sum, &out))
-        operands[ROLE_OUT] = &out;
-    const enum refusal refusal =
-        addition_resolve(&call->addition, operands, &(struct addition_rules){sum.dtype, ORDER_C, 0});
+    PyObject *a = call->operands[ROLE_A].exported, *b = call->operands[ROLE_B].exported, *out = objects[ROLE_OUT];
+    described[ROLE_A] = call->operands[ROLE_A].operand;
+    described[ROLE_B] = call->operands[ROLE_B].operand;
+    if (out && is_taken_by(out, &sum, &described[ROLE_OUT]))
+        operands[ROLE_OUT] = &described[ROLE_OUT];
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (operands[role] && described[role].ndim > 0) {
+            memcpy(shapes[role], described[role].shape, (size_t)described[role].ndim * sizeof shapes[role][0]);
+            described[role].shape = shapes[role];
+        }
+    const struct addition_rules rules = {sum.dtype, ORDER_C, 0};
+    const enum refusal refusal = addition_resolve(&call->addition, operands, &rules);
     if ((refusal != REFUSED_NOT || !fits(a, sum.dtype) || !fits(b, sum.dtype) ||
-         (objects[ROLE_OUT] && !operands[ROLE_OUT])) &&
-        check_by_numpy((PyObject *[]){a, b, objects[ROLE_OUT] ? objects[ROLE_OUT] : Py_None}) < 0)
+         (out && (!operands[ROLE_OUT] || !PyArray_CheckExact(out)))) &&
+        check_by_numpy((PyObject *[]){a, b, out ? out : Py_None}) < 0)
         return -1;
     if (refusal != REFUSED_NOT)
         return raise_refusal(refusal, &call->addition, operands);
+    if (operands[ROLE_OUT] && call->addition.size > 0) { /* out may be larger: NumPy repeats the sum into it */
+        operands[ROLE_OUT] = NULL;
+        addition_resolve(&call->addition, operands, &rules);
+    }
     call->addition.ordered = false;
     const struct dtype_row *row = &dtype_table[sum.dtype];
     const struct batch_add run = {

@@ -44,8 +44,8 @@ int add_arguments_parse(const struct module_state *state, const char *function, 
                         struct add_arguments *arguments);
 
 enum call_kind {
-    CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_COPIES,       /* it is, but for the addresses: of copies of host operands, in `descr` and addition's shape */
+    CALL_PLANNED, /* plan is ready; its c is NULL where there is no out */
+    CALL_COPIES, /* plan is ready but for a, b and c: host operands are copied first, in `descr` and addition's shape */
     CALL_HOST_TENSORS, /* host arrays of another library than NumPy: vecadd.interop.host_tensors adds them */
     CALL_LIBRARY,      /* `library` itself adds, and records that it does */
     CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */

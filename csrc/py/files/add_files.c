@@ -137,11 +137,15 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
     return 0;
 }
 
-/* Sets the exception that says why the sum is not whole. */
+/* Sets the exception that says why the sum is not whole. That of the caller's own, an interrupt or one of `tell`, comes
+ * before what a thread of ours met meanwhile. */
 static void
 raise_outcome(struct call *call, const struct files_outcome *outcome)
 {
-    if (call->error[0]) {
+    if (PyErr_Occurred()) {
+        for (int i = 0; i < 3; i++)
+            Py_CLEAR(call->error[i]);
+    } else if (call->error[0]) {
         PyErr_Restore(call->error[0], call->error[1], call->error[2]);
     } else if (outcome->error == FILES_CUT_SHORT) {
         PyErr_Format(PyExc_OSError, "%S was cut short while it was read", call->names[outcome->operand]);
@@ -149,7 +153,7 @@ raise_outcome(struct call *call, const struct files_outcome *outcome)
         errno = outcome->error;
         PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError,
                                              outcome->operand < 0 ? NULL : call->names[outcome->operand]);
-    } /* else `check` or `tell` has set one */
+    }
 }
 
 static PyObject *

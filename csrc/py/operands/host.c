@@ -358,7 +358,7 @@ refuse_rules(const struct module_state *state, PyObject *object, enum role role)
 static PyObject *
 array_or_number(PyObject *object)
 {
-    return is_number(object) ? Py_NewRef(object) : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+    return is_number(object) ? Py_NewRef(object) : PyArray_FromAny(object, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
 }
 
 static PyObject *

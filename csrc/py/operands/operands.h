@@ -227,7 +227,8 @@ const char *host_pair_from(struct module_state *state, PyObject *const objects[R
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 
 /* Describes host operands of any kind, which a GPU can add once they are copied into arrays of the sum's dtype and
- * shape: `exported` is numpy.asarray's array, or a Python number, whose dtype gives way. Finds the sum's dtype, in
+ * shape: `exported` is numpy.asarray's array, or a Python number, whose dtype gives way. An operand's dtype is the
+ * sum's, its data and strides are the array's. Finds the sum's dtype, in
  * native byte order and without metadata. Returns 0, and the caller clears *sum and both operands; or -1 with an
  * exception set. */
 int host_any_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],

@@ -54,8 +54,7 @@ static inline void
 run_short(int threads, size_t n, threads_body *body, void (*alone)(void *context), void *context)
 {
     const struct fallback_loop fallback = {alone, context};
-    const struct host_schedule schedule = {
-        .threads = threads, .processors = processors_usable(), .starts = 1, .block = 1};
+    const struct host_schedule schedule = {.threads = threads, .starts = 1, .block = 1};
     threads_run(&schedule, n, body, context, &fallback);
 }
 
