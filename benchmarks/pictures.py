@@ -68,13 +68,13 @@ def _percent(share: float) -> str:
 
 
 def chart_host(*runs: Run) -> Chart:
-    """float32 2^27 into ``out=``: each library's share of what the memory streams, a panel a machine. Shares and ratios
-    are medians of rounds, in each of which the machine was as fast for all."""
+    """float32 2^27 into ``out=``: each library's share of what the memory streams, a panel a machine. Shares are
+    medians of rounds, in each of which the machine was as fast for all."""
     panels, numpys = [], []
     for run in runs:
         rows = [row for row in run.figures if (row.dtype, row.n) == ("float32", 1 << 27) and row.name.endswith(" out=")]
-        best = next(row.params["limit_share"] for row in rows if "limit_share" in row.params)
-        bars = {row.name.removesuffix(" out="): best / _ratio(row) for row in sorted(rows, key=_ratio)}
+        shares = {row.name.removesuffix(" out="): float(row.params["limit_share"]) for row in rows}
+        bars = dict(sorted(shares.items(), key=lambda bar: -bar[1]))
         threads = run.meta["cpu"]["threads"]
         numpys.append(f"{_percent(bars['numpy'])} on a machine of {threads} threads")
         panels.append(Panel(f"{threads} threads: share of what the memory streams", bars, _percent, mark=1))
@@ -105,14 +105,17 @@ def chart_calls(run: Run) -> Chart:
     said = {
         "vecadd Plan()": "a call of vecadd.plan", "vecadd": "vecadd.add",
         "vecadd (bare launch from C)": "a launch from C",
+        "vecadd (bare programmatic launch from C)": "a programmatic launch from C",
+        "vecadd (bare graph launch from C)": "a graph's launch from C",
         "vecadd (CuPy arrays)": "vecadd.add of CuPy arrays", "vecadd (torch tensors)": "vecadd.add of tensors",
     }  # fmt: skip
     names = (*said, "torch", "cuda.compute", "cupy", "triton", "numba", "torch.compile", "helion")
     seconds = {said.get(name, name): row.seconds or 0 for row in run.figures for name in names if row.label == name}
-    plan, call, launch = (show_seconds(seconds[text]) for text in list(said.values())[:3])
+    plan, call, launch, programmatic, graph = (show_seconds(seconds[text]) for text in list(said.values())[:5])
     return Chart(
-        f"A call of vecadd.add takes {call} and one of a plan {plan}, a launch from C {launch}",
-        [Panel("the caller's time for a call, float32 2^10", _shortest_first(seconds), show_seconds)],
+        f"A call of vecadd.add takes {call}, a launch from C {launch} or, programmatic, {programmatic}; a plan's call "
+        f"{plan}, a graph's launch from C {graph}",
+        [Panel("the caller's time, float32 2^10", _shortest_first(seconds), show_seconds)],
     )
 
 

@@ -28,8 +28,8 @@ def replacing(path: Path, size: int = 0, *, sync: bool = False) -> Iterator[int]
     ``sync`` when it is on the disk. ``size`` is how many bytes it will be, if that is known.
 
     A link stays a link: what it points to is replaced, and keeps its permissions. The file is closed before it takes
-    the name: some file systems (NFS) write, or count a quota, only then. Where they have no files without a name, a
-    second interrupt may leave the hidden one that is not complete.
+    the name: some file systems (NFS) write, or count a quota, only then. Where they have no files without a name, an
+    interrupt may leave the hidden one that is not complete.
     """
     place = Path(os.path.realpath(path))
     temporary = temporary_name(place)

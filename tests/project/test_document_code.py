@@ -92,9 +92,9 @@ def test_every_block_of_python_runs_as_printed(
 def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path: Path) -> None:
     """But for those that measure the machine or build the project, which take minutes: .ci/run and .ci/extras; for the
     one that needs a GPU and a compiler: tests/lab/test_judge_gpu.py; for the one whose status a slow machine decides:
-    tests/lab/test_check.py; and for that of many machines: test_fleet.py."""
+    tests/lab/test_check.py; and for those of several result files: test_compare.py, test_fleet.py."""
     printed = [line for body in blocks("README.md", "") for line in body.splitlines() if line.startswith("vecadd ")]
-    elsewhere = {"vecadd bench", "vecadd check", "vecadd fleet", "vecadd judge", "vecadd tune"}
+    elsewhere = {"vecadd bench", "vecadd check", "vecadd compare", "vecadd fleet", "vecadd judge", "vecadd tune"}
     commands = [shlex.split(line, comments=True) for line in printed]
     assert {"vecadd add", "vecadd info", "vecadd notebooks", "vecadd run"} | elsewhere == {
         " ".join(command[:2]) for command in commands

@@ -118,6 +118,17 @@ def test_a_charts_text_is_its_finding(name: str) -> None:
     assert f'<img src="docs/pictures/{name}.png" width="480" alt="{pictures.PICTURES[name].chart.title}">' in README
 
 
+def test_the_bars_of_the_host_are_the_recorded_shares() -> None:
+    picture = pictures.PICTURES["host"]
+    for file, panel in zip(picture.files, picture.chart.panels, strict=True):
+        recorded = {
+            f"{row.name}": row.params["limit_share"]
+            for row in rows(file)
+            if (row.dtype, row.n) == ("float32", 1 << 27) and "limit_share" in row.params
+        }
+        assert {f"{name} out=": bar for name, bar in panel.bars.items()} == recorded
+
+
 def test_the_receipt_names_a_line_of_the_program() -> None:
     name, number = re.findall(r"^(examples/\S+\.py):(\d+) ", README, re.MULTILINE)[0]
     assert "+= bias" in (ROOT / name).read_text().splitlines()[int(number) - 1]
