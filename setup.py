@@ -35,9 +35,18 @@ class BuildNative(build_ext):
 class BuildPython(build_py):
     def run(self) -> None:
         super().run()
-        if laboratory_wanted() and not self.editable_mode:  # which has the sources themselves
-            carried = _alone("vecadd/_carried.py")
-            carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
+        try:
+            laboratory = laboratory_wanted()
+        except ToolkitError as error:
+            raise CompileError(str(error)) from error
+        if self.editable_mode:  # which has the sources themselves
+            return
+        carried = _alone("vecadd/_carried.py")
+        archive = Path(self.build_lib, carried.ARCHIVE)
+        for of_an_earlier_build in (archive, *archive.parent.glob("*.json.xz")):  # the second is machine code
+            of_an_earlier_build.unlink(missing_ok=True)
+        if laboratory:
+            carried.write_archive(archive)
 
 
 def _record_machine_code(package: Path) -> None:

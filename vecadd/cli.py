@@ -25,8 +25,8 @@ from vecadd._command import INTERRUPTED, USAGE_ERROR, UsageError, package_versio
 class Command:
     """A subcommand. Its module has ``add_arguments``, which takes the command's parser, and ``run``, which takes what
     was parsed and gives the exit status. Where the last words are a program's, ``program_begins`` says which begins it.
-    ``judges``: its exit status 1 is a verdict, so that an error has another. ``measures``: only by what a build with
-    VECADD_LAB=0 is without.
+    ``judges``: its exit status 1 is a verdict, so that an error has another. ``measures``: it needs the laboratory,
+    which a build with VECADD_LAB=0 is without.
     """
 
     name: str
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name = f"vecadd {command.name}"
             failed = USAGE_ERROR if command.judges else 1
         parsed = _parsed(given)
-        if parsed.command.measures:
+        if parsed.command.measures and not getattr(parsed, "schema", False):  # which only prints a file
             _core.rungs()  # which says so without the laboratory
         status: int = parsed.command.code().run(parsed)
         sys.stdout.flush()
@@ -163,7 +163,12 @@ COMMANDS = (
     Command(
         "tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune", measures=True
     ),
-    Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
+    Command(
+        "notebooks",
+        "write the notebooks into a folder, to open them in Jupyter",
+        "vecadd.notebooks_command",
+        measures=True,
+    ),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),
     Command("run", "run a Python program with vecadd in NumPy's own addition", "vecadd.run_command"),
 )

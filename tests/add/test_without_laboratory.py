@@ -23,9 +23,19 @@ def test_the_ladder_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("command", "status"),
-    [(["bench"], 1), (["profile", "naive"], 1), (["tune"], 1), (["check"], 2), (["judge", "mine.py"], 2)],
-)
+    [
+        (["bench"], 1), (["profile", "naive"], 1), (["tune"], 1), (["check"], 2), (["judge", "mine.py"], 2),
+        (["notebooks", "new"], 1),
+    ],
+)  # fmt: skip
 def test_a_command_that_measures_says_so(command: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
     """By the status of an error: where 1 is a verdict it is 2."""
     assert cli.main(command) == status
     assert f"vecadd {command[0]}: this vecadd was built without the laboratory" in capsys.readouterr().err
+
+
+def test_what_only_prints_works(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--schema"]) == 0
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["profile", "--help"])
+    assert capsys.readouterr().err == ""

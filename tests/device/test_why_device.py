@@ -2,12 +2,14 @@
 GPU's limit."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vecadd
+from vecadd import _core
 from vecadd.why import diagnosis, recording, replay
 from vecadd.why.diagnosis import AT_LIMIT, GAP, UNKNOWN, USE_PLAN, Change
 from vecadd.why.layout import Layout
@@ -98,9 +100,23 @@ def test_calls_that_take_longer_than_the_gpu_needs_are_a_gap(record: Any, monkey
     assert diagnosis.diagnose(group).reason == AT_LIMIT
 
 
+@pytest.mark.laboratory
 def test_the_rates_of_the_gpu_and_its_link_are_probed() -> None:
-    assert replay.device_rate(0) > 0
-    assert replay.link_rate(0) > 0
+    for rate in (replay.device_rate(0), replay.link_rate(0)):
+        assert rate is not None
+        assert 0 < rate < inf
+
+
+def test_without_the_laboratory_no_limit_is_told_and_no_gap(record: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "LAB_BUILD", False)
+    for rate in (replay.device_rate, replay.link_rate):
+        monkeypatch.setattr(replay, rate.__name__, rate.__wrapped__)  # type: ignore[attr-defined]
+    x, y, out = (vecadd.to_device(each) for each in host())
+    found = diagnosis.diagnose(record(lambda: vecadd.add(x, y, out)))
+    assert (found.reason, found.limit, found.changes) == (UNKNOWN, None, ())
+    assert found.evidence == "this build has no probe of what the GPU allows"
+    a, b, out = host()
+    assert diagnosis.diagnose(record(lambda: vecadd.add(a, b, out, device="cuda"))).limit is None
 
 
 def test_where_cuda_fails_the_reason_is_not_known(record: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,26 @@ def test_a_build_without_the_laboratory_has_none_of_its_sources_and_tests(monkey
     assert "tests/c/test_plan.c" not in left_out
 
 
+def test_a_build_without_the_laboratory_takes_nothing_from_an_earlier_one(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", minversion="80")
+    machine_code = tmp_path / "vecadd" / "x86_64.json.xz"
+
+    def build(laboratory: str) -> tuple[int, str]:
+        command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)]
+        environment = {**os.environ, "VECADD_LAB": laboratory}
+        run = subprocess.run(command, cwd=ROOT, env=environment, text=True, stderr=subprocess.PIPE, timeout=120)
+        return run.returncode, run.stderr.strip().splitlines()[-1] if run.returncode else ""
+
+    assert build("1") == (0, "")
+    machine_code.touch()
+    assert (tmp_path / _carried.ARCHIVE).is_file()
+    assert build("0") == (0, "")
+    assert not machine_code.exists()
+    assert not (tmp_path / _carried.ARCHIVE).exists()
+    status, said = build("no")
+    assert (status, said.partition(": 1 ")[0]) == (1, "error: VECADD_LAB='no'")
+
+
 def test_a_setting_that_is_neither_0_nor_1_is_refused() -> None:
     with pytest.raises(toolkit.ToolkitError, match="VECADD_CUDA='no'"):
         toolkit.wanted({"VECADD_CUDA": "no"})

@@ -40,7 +40,8 @@ METHOD_OF_TRANSFERS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `vecadd profile` takes."""
-    parser.add_argument("rungs", nargs="+", type=_rung, metavar="RUNG", help=f"{', '.join(_names())}")
+    names = ", ".join(_names()) if _core.LAB_BUILD else "a rung of the laboratory, which this build is without"
+    parser.add_argument("rungs", nargs="+", type=_rung, metavar="RUNG", help=names)
     parser.add_argument(
         "--dtype",
         type=options.parse_dtype,

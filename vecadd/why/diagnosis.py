@@ -229,7 +229,10 @@ def diagnose(group: AdditionGroup) -> Diagnosis:
 
 def _diagnose_device(group: AdditionGroup, number: int) -> Diagnosis:
     """Of an addition that a GPU makes while the program goes on: its time is that of the launch."""
-    limit = group.nbytes / group.calls / replay.device_rate(number)
+    rate = replay.device_rate(number)
+    if rate is None:
+        return Diagnosis(UNKNOWN, "this build has no probe of what the GPU allows")
+    limit = group.nbytes / group.calls / rate
     if group.typical <= LIMIT * limit:
         return Diagnosis(AT_LIMIT, "the GPU adds as long as the calls take", limit=limit)
     evidence = f"a call takes {show_seconds(group.typical)}, and the GPU needs {show_seconds(limit)} for its bytes"
@@ -262,15 +265,18 @@ def _diagnose_host(group: AdditionGroup) -> Diagnosis:
     nbytes = sum(x.nbytes for x in group.arrays)
     route = group.route or {}
     through = route.get("route") in ("transfer", "hybrid")
-    rate_limit = nbytes / replay.link_rate(route.get("device") or 0) if through else replay.host_limit(nbytes)
-    limit = min(rate_limit, before)
+    if through:
+        rate = replay.link_rate(route.get("device") or 0)
+        limit = min(nbytes / rate, before) if rate else None
+    else:
+        limit = min(replay.host_limit(nbytes), before)
     low, high = EXPLAINED
     if not low < group.typical / before < high:
         evidence = f"alone, after the run, the same addition took {before / group.typical:.2f} x the time"
         return Diagnosis(UNKNOWN, evidence, gaining, limit, cold, before)
     if gaining:
         return Diagnosis(gaining[0].reason, gaining[0].evidence, gaining, limit, cold, before)
-    if group.typical <= LIMIT * limit:
+    if limit and group.typical <= LIMIT * limit:
         return Diagnosis(AT_LIMIT, "", (), limit, cold, before)
     return Diagnosis(UNKNOWN, "no reason shows whose mending gains anything here", (), limit, cold, before)
 

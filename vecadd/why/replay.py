@@ -5,7 +5,6 @@ Each form is timed with its operands in the caches as far as they fit, by as man
 and with the caches full of other data. What the program took tells how much of it was which.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -158,15 +157,17 @@ def host_limit(nbytes: int) -> float:
 
 
 @cache
-def link_rate(number: int) -> float:
-    """Bytes a second of three arrays that go through that GPU and back; without the laboratory no probe limits them."""
-    return math.inf if not _core.LAB_BUILD else 1e9 * probes.probe_link(number)["gbps"]
+def link_rate(number: int) -> float | None:
+    """Bytes a second of three arrays that go through that GPU and back; None without the laboratory, whose probe it
+    is."""
+    return 1e9 * probes.probe_link(number)["gbps"] if _core.LAB_BUILD else None
 
 
 @cache
-def device_rate(number: int) -> float:
-    """Bytes a second that additions on that GPU read and write at most; without the laboratory no probe limits them."""
+def device_rate(number: int) -> float | None:
+    """Bytes a second that additions on that GPU read and write at most; None without the laboratory, whose probe it
+    is."""
     if not _core.LAB_BUILD:
-        return math.inf
+        return None
     facts = _core.gpu_facts()[number]
     return 1e9 * probes.probe_device(number, facts["l2"], facts["memory"])["gbps"]
