@@ -97,11 +97,11 @@ def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], ob
     a, b, out = arguments.a, arguments.b, arguments.out
     options = {name: getattr(arguments, name) for name in _OF_STORES}
     need(*NEEDED, UsageError)
-    callbacks: Any = import_module("dask.callbacks")
     try:
+        callbacks: Any = import_module("dask.callbacks")
         with callbacks.Callback(posttask=tell):
             add_zarr(a, b, out, sync=arguments.sync, **options)
-    except ImportError as error:  # of a package by which fsspec reads a protocol
+    except ImportError as error:  # of a dask that is broken, or of a package by which fsspec reads a protocol
         raise UsageError(str(error)) from None
     from vecadd._zarr import absolute_name, open_operand
 

@@ -443,7 +443,7 @@ def _figure_of_finding(row: Mapping[str, Any]) -> Figure:
         interval=_range("interval", row.get("interval"), NUMBER),
         expected=_range("expected", row.get("expected"), (*NUMBER, NO)),
         severity=row["severity"],
-        unit=str(row.get("unit") or ""),
+        unit=row["unit"],
         source=str(row.get("source") or ""),
         meaning=str(row.get("meaning") or ""),
         next=str(row.get("next") or ""),
@@ -584,6 +584,7 @@ _CHECK = Whole(
             measurement=Positive((str,)),
             severity=OneOf(SEVERITIES),
             value=(*NUMBER, NO),
+            unit=str,
         )
     ],
 )

@@ -38,6 +38,15 @@ def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys
     ]
 
 
+def test_a_file_that_cannot_be_written_keeps_no_picture_from_being_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["bench", *BRIEF, "--json", "/dev/full", "--plot", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "vecadd bench: /dev/full: No space left on device\n"
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["host.png", "host.svg"]
+
+
 def test_all_missing_packages_are_named_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

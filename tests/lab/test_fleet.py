@@ -239,7 +239,7 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
         (machine(machine_type=8), "check.machine_type is 8, not a text"),
         (machine(status="fine"), 'check.status is "fine", not one of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
-        (machine(findings=[{"id": "x"}]), "check.findings[0] has no measurement, severity, value"),
+        (machine(findings=[{"id": "x"}]), "check.findings[0] has no measurement, severity, value, unit"),
         (machine(findings=7), "is not a file of vecadd check"),
         (machine(value=float("inf")), "check.findings[0].value is Infinity, which is not a number in range"),
         (machine(findings=[{**machine()["findings"][0], "value": 10**400}]), "is not a file of vecadd check"),

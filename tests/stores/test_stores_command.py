@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,12 @@ def test_without_zarr_the_extra_is_named(
         2,
         "vecadd add: an addition of Zarr arrays needs zarr and dask: pip install 'vecadd[fleet]'\n",
     )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_dask_that_cannot_be_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask.callbacks", None)
+    status, said = run("add a.zarr b.zarr -o c.zarr", capsys)
+    assert (status, said.count("\n"), "dask.callbacks" in said) == (2, 1, True)

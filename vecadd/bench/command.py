@@ -136,15 +136,17 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 def _write(outputs: Outputs, folder: Path | None, measured: Run) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
-    outputs.write(
-        {
-            "json": lambda: run_text(measured.meta, measured.figures),
-            "csv": lambda: output.as_csv(measured.figures),
-            "markdown": lambda: output.as_markdown(measured),
-            "html": lambda: output.as_page(measured),
-        }
-    )
-    pictures = [] if folder is None else plot.save(draw_run(measured), folder)
+    try:
+        outputs.write(
+            {
+                "json": lambda: run_text(measured.meta, measured.figures),
+                "csv": lambda: output.as_csv(measured.figures),
+                "markdown": lambda: output.as_markdown(measured),
+                "html": lambda: output.as_page(measured),
+            }
+        )
+    finally:
+        pictures = [] if folder is None else plot.save(draw_run(measured), folder)
     return [*outputs.paths.values(), *pictures]
 
 
