@@ -53,7 +53,7 @@ def _record_machine_code(package: Path) -> None:
     """Has the package that was just built write down its rungs' machine code, where there is a disassembler."""
     paths = (str(package.parent), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    subprocess.run([sys.executable, "-P", "-m", "vecadd.code"], env=environment, check=True)
+    subprocess.run([sys.executable, "-P", "-B", "-m", "vecadd.code"], env=environment, check=True)
 
 
 def _alone(path: str) -> ModuleType:

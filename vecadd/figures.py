@@ -460,8 +460,8 @@ def read_fields(path: Path | Traversable) -> dict[str, Any]:
 
 
 def read_object(path: Path | Traversable) -> dict[str, Any]:
-    """The object in a result file. Raises ValueError, which names the file, where there is none, and OSError. A device
-    is refused: /dev/zero has no end."""
+    """The object in a result file. Raises ValueError, which names the file, if it contains no object, and OSError. A
+    device is refused: /dev/zero has no end."""
     if isinstance(path, Path) and path.is_char_device():
         raise ValueError(f"{path} is not a result file: it is a device")
     try:

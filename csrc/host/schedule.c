@@ -35,7 +35,7 @@ processors_usable(void)
     return count;
 }
 
-/* The number in the environment's variable; 0 where there is none, -1 for a text that is no number of threads. */
+/* The number in the environment's variable; 0 if it is not set, -1 if it is not a number of threads. */
 static int
 number_in_environment(void)
 {

@@ -202,7 +202,7 @@ def rate(rates: list[float], clocks: list[float | None]) -> Figure:
 
 
 def test_a_rate_that_stays_passes() -> None:
-    """A point without work between it and the one before is none."""
+    """If no work was done since the last point, no point is recorded."""
     found = rate([100.0, 98.0, 99.0, 101.0], [None] * 4)
     assert (found.severity, found.value, found.interval) == ("pass", 99.5, (98.0, 101.0))
     assert found.more["series"] == [

@@ -84,8 +84,8 @@ int library_count_writes(const struct library *library, PyObject *arrays);
  * the sum. Takes the reference to `sum`; NULL with an exception set. */
 PyObject *library_adopt(const struct library *library, PyObject *sum);
 
-/* The attribute: a new reference; NULL where there is none or it is None, and with another exception, which may have
- * been set before. */
+/* A new reference to the attribute. NULL if it is missing or None, without an exception; NULL with the exception if
+ * another one was raised, or was set before the call. */
 PyObject *attribute_of(PyObject *object, const char *text);
 
 struct descriptor {
